@@ -264,8 +264,8 @@ $(B)/tests/%: %.c $(B)/libattnscope.a
 	$(call say,CC $<)
 	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(filter %libtest.a,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
-$(UNIT) $(B)/tests/bench_screen: TEST_LIBS := -lcmocka -lvterm -lutil
-$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL): $(TEST_LIB) | needs-test
+$(UNIT) $(B)/tests/bench_screen $(CAUSE_GRID): TEST_LIBS := -lcmocka -lvterm -lutil
+$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL) $(CAUSE_GRID): $(TEST_LIB) | needs-test
 $(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.

@@ -3,11 +3,14 @@
    unlisted one must have no name, and the right kernel no culprit. Prints each run that is named wrong and a line of
    sums; exits 1 on any. */
 #include "engine/base/pool.h"
-#include "tests/unit/oracle/cause_shapes.h"
+#include "tests/unit/lib/cause_grade.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { FILLS = FILL_ONE_HOT + 1, PLACES = SHAPES + CONVENTIONS };
+enum { PLACES = SHAPES + CONVENTIONS };
 
 struct grid {
     int seeds;
@@ -30,12 +33,12 @@ static const char *mistake_name(enum mistake mistake)
 /* The n-th run of the grid, its mistake LISTED_END where it is left out. 0: there is none. */
 static int run_of(const struct grid *g, int n, struct spec *s, const char **where)
 {
-    const int mistake = n % MISTAKES, fill = n / MISTAKES % FILLS, place = n / MISTAKES / FILLS % PLACES;
-    const int seed = n / MISTAKES / FILLS / PLACES;
-    *where = place < SHAPES ? "shape" : conventions[place - SHAPES].name;
-    *s = spec_of(place < SHAPES ? &shapes[place] : &conventions[place - SHAPES].spec, (enum mistake)mistake,
-                 (enum fill)fill, (unsigned)(1000 * seed + 7 * place + mistake));
-    s->mistake = seed > 0 && fill > FILL_ARANGE ? LISTED_END : s->mistake;
+    const int mistake = n % MISTAKES, fill = n / MISTAKES % CAUSE_FILLS, place = n / MISTAKES / CAUSE_FILLS % PLACES;
+    const int seed = n / MISTAKES / CAUSE_FILLS / PLACES;
+    *where = place < SHAPES ? "shape" : convention_cases[place - SHAPES].name;
+    *s = spec_of(place < SHAPES ? &shapes[place] : &convention_cases[place - SHAPES].spec, (enum mistake)mistake,
+                 cause_fills[fill], (unsigned)(1000 * seed + 7 * place + mistake));
+    s->mistake = seed > 0 && fill >= TELLING_FILLS ? LISTED_END : s->mistake;
     return seed < g->seeds;
 }
 

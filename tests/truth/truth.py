@@ -176,7 +176,7 @@ def cause_names():
 def same_names():
     """The part of the page that says which names count as the same."""
     names = cause_names()
-    table = "tests/unit/oracle/causes_same.def"
+    table = "tests/unit/lib/causes_same.def"
     text = "| names | where | why |\n| --- | --- | --- |\n"
     for first, second, why in macros("SAME", table):
         text += f"| `{names[first]}`, `{names[second]}` | everywhere | {why} |\n"
@@ -186,7 +186,7 @@ def same_names():
     for mistake, fill, cause, why in macros("BECOMES", table):
         text += f"| `{names[cause]}` for {mistake} | {fill.removeprefix('FILL_').lower().replace('_', '-')} inputs | " \
                 f"{why} |\n"
-    for mistake, cause, why in macros("ALIKE", "tests/unit/oracle/causes_alike.def"):
+    for mistake, cause, why in macros("ALIKE", "tests/unit/lib/causes_alike.def"):
         text += f"| `{names[cause]}` for {mistake} | everywhere | {why} |\n"
     return text
 

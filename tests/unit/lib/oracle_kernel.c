@@ -1,23 +1,6 @@
 /* The test kernel: its inputs, and a run from the first tile to the last. */
 #include "tests/unit/lib/oracle_parts.h"
 
-uint64_t test_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-double test_normal(uint64_t *state)
-{
-    /* A sum of twelve uniform values: near enough, and the same bits everywhere. */
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += (double)(test_random(state) >> 11) * 0x1p-53;
-    return sum;
-}
-
 int has_codes(const struct spec *s)
 {
     return s->conventions.quantized != ASC_QUANTIZED_GIVEN || s->coded;
@@ -30,27 +13,8 @@ static void *test_fill_as(const struct spec *s, enum dtype dtype, int rows, uint
     uint64_t state = seed * 7919 + s->seed;
     void *data = calloc(n, 8);
     for (size_t i = 0; i < n; i++) {
-        const size_t row = i / (size_t)s->head_dim, d = i % (size_t)s->head_dim;
-        double x = test_normal(&state);
-        if (s->fill == FILL_LARGE)
-            x *= sqrt(30);
-        else if (s->fill == FILL_OUTLIERS)
-            x *= test_random(&state) % 64 == 0 ? 30 : 1;
-        else if (s->fill == FILL_ZEROS)
-            x = 0;
-        else if (s->fill == FILL_ONE_HOT)
-            x = row % (size_t)s->head_dim == d;
-        else if (s->fill == FILL_CONSTANT)
-            x = 0.5;
-        else if (s->fill == FILL_ARANGE)
-            x = ((double)(i % 251) - 125) / 128;
-        else if (s->fill == FILL_POSITIVE)
-            x = fabs(x);
-        else if (s->fill == FILL_COMMON_MEAN)
-            x += 3;
-        if ((int)row < s->zero_rows)
-            x = 0;
-        dtype_store(dtype, data, i, x);
+        const double x = test_value(s->fill, i, s->head_dim, &state);
+        dtype_store(dtype, data, i, (int)(i / (size_t)s->head_dim) < s->zero_rows ? 0 : x);
     }
     return data;
 }
@@ -97,27 +61,12 @@ static void run_arrays(struct kernel_run *run)
     run->out = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->out);
     for (int i = 0; i < tiles * ASC_CHANNELS; i++) {
         const enum asc_channel ch = (enum asc_channel)(i % ASC_CHANNELS);
-        const int kv = i / ASC_CHANNELS, rows = channel_rows(ch, &plan), cols = channel_cols(ch, &plan, &problem);
-        const enum dtype t = run_dtype(s, ch);
+        const int kv = i / ASC_CHANNELS;
         if ((kv > 0 && !channel_per_kv(ch)) || s->unrecorded & 1u << ch)
             continue;
-        const size_t bytes = (size_t)rows * (size_t)cols * dtype_bytes(t);
-        const uint32_t pattern = UNWRITTEN_32;
-        run->arrays[i] = malloc(bytes + sizeof pattern);
-        for (size_t b = 0; b < bytes; b += sizeof pattern)
-            memcpy((char *)run->arrays[i] + b, &pattern, sizeof pattern);
-        const int left = s->kv_len - kv * s->bc < s->bc ? s->kv_len - kv * s->bc : s->bc;
-        const int rows_left = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
-        run->captured[i] = (struct matrix){run->arrays[i], t, cols, ch == asc_k || ch == asc_v ? left : rows_left,
-                                           ch == asc_s || ch == asc_p ? left : cols};
-        if (ch == asc_s && left < s->bc)
-            run->padding[kv] = (struct matrix){(float *)run->arrays[i] + left, t, cols, rows_left, s->bc - left};
-        if (ch == asc_p && left < s->bc)
-            run->padding[tiles + kv] = (struct matrix){(char *)run->arrays[i] + (size_t)left * dtype_bytes(t), t, cols,
-                                                       rows_left, s->bc - left};
-        if (ch == asc_v && left < s->bc)
-            run->padding[2 * tiles + kv] = (struct matrix){
-                (char *)run->arrays[i] + (size_t)left * (size_t)cols * dtype_bytes(t), t, cols, s->bc - left, cols};
+        const int rows = s->q_len - s->q_tile * s->br < s->br ? s->q_len - s->q_tile * s->br : s->br;
+        run->arrays[i] = test_tile(&plan, &problem, ch, run_dtype(s, ch), kv, rows, &run->captured[i],
+                                   test_padding(run->padding, tiles, ch, kv));
     }
 }
 

@@ -8,22 +8,12 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
 #include "engine/trace/layout.h"
+#include "tests/unit/lib/kernel_data.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum fill {
-    FILL_NORMAL,
-    FILL_LARGE,
-    FILL_OUTLIERS,
-    FILL_ZEROS,
-    FILL_ONE_HOT,
-    FILL_CONSTANT,
-    FILL_ARANGE,
-    FILL_POSITIVE,
-    FILL_COMMON_MEAN
-};
 enum summing { SUM_FORWARD, SUM_BACKWARD, SUM_LANES };
 
 enum mistake {
@@ -198,8 +188,6 @@ struct kernel_run {
     struct tile_verdicts *out; /* owned */
 };
 
-uint64_t test_random(uint64_t *state);
-double test_normal(uint64_t *state);
 enum dtype run_dtype(const struct spec *s, enum asc_channel ch);
 void *run_array(const struct kernel_run *run, enum asc_channel ch, int kv);
 /* Element i of an input as the kernel uses it. */

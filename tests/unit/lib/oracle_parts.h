@@ -27,7 +27,6 @@ float run_scale_of_o(const struct kernel_run *run);
 float run_folded_scale(const struct kernel_run *run);
 struct coding run_coding(const struct kernel_run *run, enum asc_channel ch);
 float sum_products(const struct spec *s, const float *a, const float *b, int n, ptrdiff_t stride_b, float start);
-float round_to(enum dtype t, float x);
 /* The keys a row sees, from the definition: one after the other. */
 int run_sees(const struct spec *s, int row, int key);
 int run_tile_masked(const struct spec *s, int kv, int rows);

@@ -17,13 +17,6 @@ float sum_products(const struct spec *s, const float *a, const float *b, int n, 
     return sum;
 }
 
-float round_to(enum dtype t, float x)
-{
-    uint64_t room = 0;
-    dtype_store(t, &room, 0, x);
-    return (float)dtype_load(t, &room, 0);
-}
-
 int run_sees(const struct spec *s, int row, int key)
 {
     const int i = s->q_tile * s->br + row + (s->mistake == S_CAUSAL_OFF_BY_ONE);

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/lib/cause_outcome.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/cause_outcome.h"
 #include <cmocka.h>
 
 static void rule(void **state)

@@ -3,9 +3,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
+#include "tests/unit/lib/cause_grade.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/cause_grade.h"
 #include <cmocka.h>
 
 /* The formula explains all, in fewer than the 16 rows that the rule asks for. */
@@ -21,9 +22,9 @@ static void listed_mistakes_are_named(void **state)
     for (int mistake = RIGHT + 1; mistake < LISTED_END; mistake++) {
         int times = 0, tries = 0;
         for (int shape = 0; shape < SHAPES; shape++) {
-            const enum fill fill = (enum fill)((mistake + shape) % (FILL_ARANGE + 1));
-            const unsigned seed = (unsigned)(mistake * 31 + shape * 7) + (unsigned)fill;
-            const struct spec s = spec_of(&shapes[shape], (enum mistake)mistake, fill, seed);
+            const int fill = (mistake + shape) % TELLING_FILLS;
+            const unsigned seed = (unsigned)(mistake * 31 + shape * 7 + fill);
+            const struct spec s = spec_of(&shapes[shape], (enum mistake)mistake, cause_fills[fill], seed);
             struct outcome o;
             if (listed[mistake].needs & ~offers(&shapes[shape]))
                 continue;

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 #include "engine/oracle/causes/causes.h"
+#include "tests/unit/lib/case_search.h"
 #include "tests/unit/lib/oracle_kernel.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/case_search.h"
 #include <cmocka.h>
 
 enum { SLOTS = 3, MOST_TILES = 16 };

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "tests/unit/lib/cause_grade.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/cause_grade.h"
 #include <cmocka.h>
 
 static void unlisted_mistakes_have_no_name(void **state)
@@ -19,7 +19,7 @@ static void unlisted_mistakes_have_no_name(void **state)
             struct outcome o;
             char names[512];
             s.mistake = (enum mistake)mistake;
-            s.fill = (enum fill)((mistake + shape) % (FILL_ARANGE + 1));
+            s.fill = cause_fills[(mistake + shape) % TELLING_FILLS];
             s.seed = (unsigned)(mistake * 17 + shape);
             s.v_times = 1;
             assert_int_equal(run_outcome(&s, scratch, &o), 0);

@@ -3,11 +3,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/search.h"
+#include "engine/trace/layout.h"
+#include "tests/unit/lib/cause_grade.h"
 #include "tests/unit/lib/scratch.h"
-#include "tests/unit/oracle/cause_grade.h"
 #include <cmocka.h>
 
 /* The explanation of the first stage that is wrong by itself. -1: none is. known: a rule that is tried alone. */

@@ -1,26 +1,24 @@
-/* The test kernel's arithmetic up to the maximum, one function per stage, with its mistakes. */
-#ifndef TEST_CAUSE_MISTAKES_H
-#define TEST_CAUSE_MISTAKES_H
+/* The arithmetic of the test kernel of causes up to the maximum, one function per stage, with its mistakes. */
+#include "tests/unit/lib/cause_parts.h"
 
-#define ZERO_POINT 0.375f
+#include <string.h>
 
-static inline int one_in(struct run *run, unsigned n)
+int one_in(struct run *run, unsigned n)
 {
     return test_random(&run->random) % n == 0;
 }
 
-static inline float noise(struct run *run)
+float noise(struct run *run)
 {
     return (float)test_uniform(&run->random) - 0.5f;
 }
 
-static inline int odd(int i)
+int odd(int i)
 {
     return i & 1;
 }
 
-/* Column d of row r of the q tile that begins with row0. */
-static inline float mistaken_q(const struct run *run, int row0, int rows, int r, int d)
+float mistaken_q(const struct run *run, int row0, int rows, int r, int d)
 {
     const struct spec *s = &run->spec;
     int row = row0 + r;
@@ -35,7 +33,15 @@ static inline float mistaken_q(const struct run *run, int row0, int rows, int r,
     return (float)dtype_load(DTYPE_F16, run->q, (size_t)row * (size_t)s->head_dim + (size_t)d);
 }
 
-static inline void mistaken_tile(const struct run *run, struct tile *t)
+static void rotate_rows(const struct run *run, float *x, float *room, int by)
+{
+    const ptrdiff_t bc = run->spec.bc, D = run->spec.head_dim;
+    memcpy(room, x, (size_t)(bc * D) * sizeof *x);
+    for (int i = 0; i < bc * D; i++)
+        x[i] = room[(i / D + by) % bc * D + i % D];
+}
+
+void mistaken_tile(const struct run *run, struct tile *t)
 {
     const struct spec *s = &run->spec;
     const int n = s->bc * s->head_dim;
@@ -94,14 +100,12 @@ static inline void mistaken_tile(const struct run *run, struct tile *t)
     }
 }
 
-/* Eight elements of a row are a piece of 16 bytes; every other row has its pieces swapped in pairs. */
-static inline ptrdiff_t swizzled(ptrdiff_t row, ptrdiff_t d)
+ptrdiff_t swizzled(ptrdiff_t row, ptrdiff_t d)
 {
     return d ^ (row % 2 * 8);
 }
 
-/* The K, then the V, that the products read where it is not the recorded one; in t->other. */
-static inline const float *other_k(const struct run *run, const struct tile *t)
+const float *other_k(const struct run *run, const struct tile *t)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim, n = s->bc * D;
@@ -153,7 +157,14 @@ static inline const float *other_k(const struct run *run, const struct tile *t)
     return t->other;
 }
 
-static inline float sum_f16(const float *a, const float *b, int n)
+static float round_f64_to(enum dtype t, double x)
+{
+    uint64_t room = 0;
+    dtype_store(t, &room, 0, x);
+    return (float)dtype_load(t, &room, 0);
+}
+
+static float sum_f16(const float *a, const float *b, int n)
 {
     float sum = 0;
     for (int i = 0; i < n; i++)
@@ -161,12 +172,12 @@ static inline float sum_f16(const float *a, const float *b, int n)
     return sum;
 }
 
-static inline float sum_products(const struct run *run, const float *a, const float *b, int n)
+static float sum_products(const struct run *run, const float *a, const float *b, int n)
 {
     return product(run, a, b, 1, n, 0);
 }
 
-static inline float dot_product(struct run *run, const struct state *st, const struct tile *t, int r, int c)
+float dot_product(struct run *run, const struct state *st, const struct tile *t, int r, int c)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -234,7 +245,7 @@ static inline float dot_product(struct run *run, const struct state *st, const s
     return sum_products(run, q, b, (int)D);
 }
 
-static inline int is_masked(const struct run *run, int row, int key, enum mistake mistake)
+int is_masked(const struct run *run, int row, int key, enum mistake mistake)
 {
     const struct spec *s = &run->spec;
     struct spec other = *s;
@@ -281,7 +292,14 @@ static inline int is_masked(const struct run *run, int row, int key, enum mistak
     return mask_hides(&other, row, key, causal, moved);
 }
 
-static inline float mistaken_score(struct run *run, const struct state *st, const struct tile *t, int r, int c)
+static float score_of_masked(const struct spec *s)
+{
+    if (s->mistake == S_MASK_TOO_WEAK)
+        return -10;
+    return s->masked_value != 0 ? s->masked_value : -INFINITY;
+}
+
+float mistaken_score(struct run *run, const struct state *st, const struct tile *t, int r, int c)
 {
     const struct spec *s = &run->spec;
     const float dot = dot_product(run, st, t, r, c), product = dot * unit_factor(run), x = capped(run, product);
@@ -358,7 +376,7 @@ static inline float mistaken_score(struct run *run, const struct state *st, cons
     }
 }
 
-static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int c)
+int in_part(const struct spec *s, enum asc_channel ch, int r, int c)
 {
     const int of_l = s->mistake == L_FIRST_HALF || s->mistake == L_OWN_LANE || s->mistake == L_SHUFFLE_MISSING;
     if (of_l != (ch == asc_l))
@@ -387,12 +405,12 @@ static inline int in_part(const struct spec *s, enum asc_channel ch, int r, int 
     }
 }
 
-static inline float mistaken_start(const struct run *run, float m)
+float mistaken_start(const struct run *run, float m)
 {
     return run->spec.mistake == M_NOT_CARRIED || run->spec.mistake == M_MEAN ? -INFINITY : m;
 }
 
-static inline float mistaken_maximum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
+float mistaken_maximum(struct run *run, const struct state *st, const struct tile *t, int r, float m)
 {
     const struct spec *s = &run->spec;
     float top = m, second = m, least = INFINITY, sum = 0;
@@ -440,8 +458,3 @@ static inline float mistaken_maximum(struct run *run, const struct state *st, co
         return top;
     }
 }
-
-#include "engine/oracle/causes/causes.h"
-#include "tests/unit/oracle/cause_mistakes_sums.h"
-
-#endif

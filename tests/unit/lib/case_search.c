@@ -1,10 +1,6 @@
-/* Names that the search gives for runs of the test kernels, each a head of its own. */
-#ifndef TEST_CASE_SEARCH_H
-#define TEST_CASE_SEARCH_H
+#include "tests/unit/lib/case_search.h"
 
-#include "engine/oracle/search/search.h"
 #include "engine/trace/layout.h"
-#include "tests/unit/lib/oracle_kernel.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +9,7 @@
 #include <cmocka.h>
 
 /* Head 4 i + 1 is the i-th run's; the ones beside it have scales alone. */
-static inline int list_case_sources(const struct oracle_case *const *c, int n, struct source *list)
+static int list_case_sources(const struct oracle_case *const *c, int n, struct source *list)
 {
     int at = 0;
     for (int which = 0; which < 3; which++) {
@@ -33,9 +29,8 @@ static inline int list_case_sources(const struct oracle_case *const *c, int n, s
     return at;
 }
 
-/* named: gets the name of the rule of a stage, if it has one. */
-static inline void case_search(struct kernel_run *const *run, int n, enum asc_channel ch, struct judge_scratch *scratch,
-                               bool named[CAUSE_COUNT])
+void case_search(struct kernel_run *const *run, int n, enum asc_channel ch, struct judge_scratch *scratch,
+                 bool named[CAUSE_COUNT])
 {
     enum { MOST = 16 };
     const struct oracle_case *cases[MOST];
@@ -63,5 +58,3 @@ static inline void case_search(struct kernel_run *const *run, int n, enum asc_ch
     if (found.cause != CAUSE_NONE)
         named[found.cause] = true;
 }
-
-#endif

@@ -1,16 +1,59 @@
-/* The conventions that mistakes are tried under, beside the shapes of cause_outcome.h. */
-#ifndef TEST_CAUSE_SHAPES_H
-#define TEST_CAUSE_SHAPES_H
+#include "tests/unit/lib/cause_outcome.h"
 
-#include "tests/unit/oracle/cause_grade.h"
+const enum fill cause_fills[CAUSE_FILLS] = {FILL_NORMAL, FILL_LARGE, FILL_OUTLIERS, FILL_UNIFORM,
+                                            FILL_ARANGE, FILL_ZEROS, FILL_CONSTANT, FILL_ONE_HOT};
+
+const struct spec shapes[SHAPES] = {
+    {.q_len = 64, .kv_len = 96, .head_dim = 32, .br = 32, .bc = 32, .p_dtype = DTYPE_F32, .unit = ASC_UNIT_SCALED},
+    {.q_len = 50, .kv_len = 141, .head_dim = 32, .br = 16, .bc = 64, .p_dtype = DTYPE_F32, .backward = 1},
+    {.q_len = 96,
+     .kv_len = 96,
+     .head_dim = 32,
+     .br = 16,
+     .bc = 32,
+     .p_dtype = DTYPE_F32,
+     .unit = ASC_UNIT_LOG2,
+     .causal = ASC_CAUSAL_TOP_LEFT},
+    {.q_len = 64,
+     .kv_len = 110,
+     .head_dim = 48,
+     .br = 32,
+     .bc = 32,
+     .p_dtype = DTYPE_F32,
+     .unit = ASC_UNIT_SCALED,
+     .causal = ASC_CAUSAL_BOTTOM_RIGHT},
+    {.q_len = 100,
+     .kv_len = 58,
+     .head_dim = 16,
+     .br = 32,
+     .bc = 16,
+     .p_dtype = DTYPE_F32,
+     .unit = ASC_UNIT_SCALED,
+     .causal = ASC_CAUSAL_BOTTOM_RIGHT},
+    {.q_len = 60,
+     .kv_len = 90,
+     .head_dim = 40,
+     .br = 32,
+     .bc = 16,
+     .p_dtype = DTYPE_F32,
+     .causal = ASC_CAUSAL_TOP_LEFT},
+    {.q_len = 64, .kv_len = 128, .head_dim = 64, .br = 32, .bc = 64, .p_dtype = DTYPE_F16, .unit = ASC_UNIT_LOG2},
+    {.q_len = 128,
+     .kv_len = 128,
+     .head_dim = 16,
+     .br = 64,
+     .bc = 32,
+     .p_dtype = DTYPE_F32,
+     .unit = ASC_UNIT_SCALED,
+     .causal = ASC_CAUSAL_TOP_LEFT,
+     .backward = 1,
+     .skips_masked = 1},
+};
 
 #define PLAIN .q_len = 64, .kv_len = 96, .head_dim = 32, .br = 32, .bc = 32, .p_dtype = DTYPE_F32
 #define OBLONG_TAIL .q_len = 50, .kv_len = 141, .head_dim = 32, .br = 16, .bc = 64, .p_dtype = DTYPE_F32
 
-static const struct convention_case {
-    const char *name;
-    struct spec spec;
-} conventions[] = {
+const struct convention_case convention_cases[CONVENTIONS] = {
     {"causal window",
      {PLAIN, .unit = ASC_UNIT_SCALED, .causal = ASC_CAUSAL_BOTTOM_RIGHT, .has_window = 1, .window_left = 40,
       .window_right = -1}},
@@ -71,9 +114,3 @@ static const struct convention_case {
     {"P.V fed, late U", {OBLONG_TAIL, .causal = ASC_CAUSAL_BOTTOM_RIGHT, .late_u = 1, .isolated = 1 + asc_p}},
     {"all fed", {PLAIN, .unit = ASC_UNIT_LOG2, .lanes = 4, .isolated = 1 + asc_u}},
 };
-enum { CONVENTIONS = sizeof conventions / sizeof conventions[0] };
-
-#undef PLAIN
-#undef OBLONG_TAIL
-
-#endif

@@ -1,58 +1,19 @@
-/* The listed mistakes: where each can show, which name is right, and which names say the same there. */
-#ifndef TEST_CAUSE_GRADE_H
-#define TEST_CAUSE_GRADE_H
+#include "tests/unit/lib/cause_grade.h"
 
-#include "engine/oracle/causes/causes.h"
-#include "tests/unit/oracle/cause_outcome.h"
+#include <stdio.h>
 
-enum {
-    CAUSAL = 1,
-    TOP_LEFT = 2,
-    BOTTOM_RIGHT = 4,
-    OBLONG = 8,
-    SQUARE = 16,
-    TAIL = 32,
-    EMPTY_ROWS = 64,
-    RAW = 128,
-    LOG2 = 256,
-    SCALES = 512, /* S is scaled where it is recorded */
-    NOT_LOG2 = 1024,
-    FORWARD = 2048,
-    NARROW_P = 4096,
-    WIDE_PV = 8192, /* what P.V takes has not been rounded */
-    HUGE_V = 16384,
-    OFFSET = 32768,
-    MASK = 65536,
-    WINDOW = 131072,
-    CAPPED = 262144,
-    NATURAL_LSE = 524288,
-    WIDE_L = 1048576, /* what l sums has not been rounded */
-    EARLY_U = 2097152,
-    LAGS = 4194304,
-    CORES = 8388608,       /* products by tensor cores, U recorded behind them */
-    PIECES = 16777216,     /* rows are of 2, 4 .. pieces of 16 bytes */
-    NO_KEY_YET = 33554432, /* a tile is visited by rows that have seen no key behind it */
-    NO_KEYS = 67108864,    /* rows see no key at all */
-    LANES = 134217728
-};
-
-static const struct {
-    const char *name;
-    enum cause cause, second;
-    unsigned needs;
-    int is_alike; /* it may have no name */
-} listed[LISTED_END] = {
-#define LISTED(id, cause, second, needs) [id] = {#id, cause, second, needs, 0},
-#include "tests/unit/oracle/causes_listed.def"
+const struct listed_mistake listed[LISTED_END] = {
+#define LISTED(id, cause, second, needs) [id] = {#id, cause, second, needs, false},
+#include "tests/unit/lib/causes_listed.def"
 #undef LISTED
-#define ALIKE(id, cause, why) [id] = {#id, CAUSE_##cause, CAUSE_NONE, 0, 1},
-#include "tests/unit/oracle/causes_alike.def"
+#define ALIKE(id, cause, why) [id] = {#id, CAUSE_##cause, CAUSE_NONE, 0, true},
+#include "tests/unit/lib/causes_alike.def"
 #undef ALIKE
 };
 
-static const char *const unlisted[MISTAKES] = {
+const char *const unlisted[MISTAKES] = {
 #define UNLISTED(id) [id] = #id,
-#include "tests/unit/oracle/causes_unlisted.def"
+#include "tests/unit/lib/causes_unlisted.def"
 #undef UNLISTED
 };
 
@@ -61,17 +22,17 @@ static const enum cause same[][2] = {
 #define SAME(a, b, why) {CAUSE_##a, CAUSE_##b},
 #define COINCIDE(fill, a, b, why)
 #define BECOMES(mistake, fill, cause, why)
-#include "tests/unit/oracle/causes_same.def"
+#include "tests/unit/lib/causes_same.def"
 #undef SAME
 #undef COINCIDE
 #undef BECOMES
 };
 
-static inline int synonyms(enum cause a, enum cause b)
+bool synonyms(enum cause a, enum cause b)
 {
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         if ((same[i][0] == a && same[i][1] == b) || (same[i][0] == b && same[i][1] == a))
-            return 1;
+            return true;
     return a == b;
 }
 
@@ -82,23 +43,23 @@ static const struct {
 #define SAME(a, b, why)
 #define COINCIDE(fill, a, b, why) {fill, CAUSE_##a, CAUSE_##b},
 #define BECOMES(mistake, fill, cause, why)
-#include "tests/unit/oracle/causes_same.def"
+#include "tests/unit/lib/causes_same.def"
 #undef SAME
 #undef COINCIDE
 #undef BECOMES
 };
 
-static inline int coincides(enum fill fill, enum cause a, enum cause b)
+static bool coincides(enum fill fill, enum cause a, enum cause b)
 {
     for (size_t i = 0; i < sizeof coincide / sizeof coincide[0]; i++)
         if (coincide[i].fill == fill &&
             ((coincide[i].a == a && coincide[i].b == b) || (coincide[i].a == b && coincide[i].b == a)))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-/* 1 if this unlisted mistake is that listed one on the inputs of the run. */
-static inline int becomes(const struct spec *s, enum cause cause)
+/* Whether this unlisted mistake is that listed one on the inputs of the run. */
+static bool becomes(const struct spec *s, enum cause cause)
 {
     static const struct {
         enum mistake mistake;
@@ -108,35 +69,34 @@ static inline int becomes(const struct spec *s, enum cause cause)
 #define SAME(a, b, why)
 #define COINCIDE(fill, a, b, why)
 #define BECOMES(mistake, fill, cause, why) {mistake, fill, CAUSE_##cause},
-#include "tests/unit/oracle/causes_same.def"
+#include "tests/unit/lib/causes_same.def"
 #undef SAME
 #undef COINCIDE
 #undef BECOMES
     };
     for (size_t i = 0; i < sizeof same_here / sizeof same_here[0]; i++)
         if (same_here[i].mistake == s->mistake && same_here[i].fill == s->fill && same_here[i].cause == cause)
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-/* 1 if the cause is a second fault that the run has, the mistake's consequence. */
-static inline int follows(const struct outcome *o, enum cause cause)
+/* Whether the cause is a second fault that the run has, the mistake's consequence. */
+static bool follows(const struct outcome *o, enum cause cause)
 {
     return o->cuts_p && (cause == CAUSE_u_p_saturated || cause == CAUSE_l_p_saturated);
 }
 
-/* 1 if an unlisted mistake has been given a name. */
-static inline int is_misnamed(const struct outcome *o, const struct spec *s)
+bool is_misnamed(const struct outcome *o, const struct spec *s)
 {
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         if (o->named[cause] && !becomes(s, (enum cause)cause) && !follows(o, (enum cause)cause))
-            return 1;
-    return 0;
+            return true;
+    return false;
 }
 
-static inline unsigned offers(const struct spec *s)
+unsigned offers(const struct spec *s)
 {
-    const int has_mask = s->causal || s->has_window;
+    const bool has_mask = s->causal || s->has_window;
     unsigned set = FORWARD * !s->backward | HUGE_V | (s->p_rounded == ASC_P_E4M3 ? 0 : OFFSET);
     set |= s->causal ? CAUSAL : 0;
     set |= s->causal == ASC_CAUSAL_TOP_LEFT ? TOP_LEFT : 0;
@@ -165,8 +125,7 @@ static inline unsigned offers(const struct spec *s)
     return set;
 }
 
-/* 1: the expected names and no others but their synonyms; 0: one is not found; -1: a wrong one. */
-static inline int grade(const struct outcome *o, const struct spec *s)
+int grade(const struct outcome *o, const struct spec *s)
 {
     const enum mistake mistake = s->mistake;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
@@ -176,13 +135,12 @@ static inline int grade(const struct outcome *o, const struct spec *s)
             return -1;
     }
     const enum cause second = listed[mistake].second;
-    const int has_second = second && o->culprits & 1u << cause_channel(second); /* feeding may heal it */
+    const bool has_second = second && o->culprits & 1u << cause_channel(second); /* feeding may heal it */
     const int right = o->named[listed[mistake].cause] && (!has_second || o->named[second]);
     return right;
 }
 
-/* A shape with what a listed mistake needs to show. */
-static inline struct spec spec_of(const struct spec *shape, enum mistake mistake, enum fill fill, unsigned seed)
+struct spec spec_of(const struct spec *shape, enum mistake mistake, enum fill fill, unsigned seed)
 {
     struct spec s = *shape;
     s.mistake = mistake;
@@ -196,10 +154,10 @@ static inline struct spec spec_of(const struct spec *shape, enum mistake mistake
     return s;
 }
 
-static inline void print_case(const struct spec *s, const char *where, const struct outcome *o)
+void print_case(const struct spec *s, const char *where, const struct outcome *o)
 {
     const enum mistake mistake = s->mistake;
-    const int is_listed = mistake > RIGHT && mistake < LISTED_END;
+    const bool is_listed = mistake > RIGHT && mistake < LISTED_END;
     const struct cause_evidence *e = &o->evidence[is_listed ? listed[mistake].cause : CAUSE_NONE];
     char names[512];
     write_names(o, names, sizeof names);
@@ -211,5 +169,3 @@ static inline void print_case(const struct spec *s, const char *where, const str
                (unsigned long long)e->rows, (unsigned long long)e->chance_hit, (unsigned long long)e->chance_tried);
     printf("\n");
 }
-
-#endif

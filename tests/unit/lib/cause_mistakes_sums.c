@@ -1,8 +1,18 @@
-/* The test kernel's arithmetic from the rescale factor on, with its mistakes. */
-#ifndef TEST_CAUSE_MISTAKES_SUMS_H
-#define TEST_CAUSE_MISTAKES_SUMS_H
+/* The arithmetic of the test kernel of causes from the rescale factor on, with its mistakes. */
+#include "tests/unit/lib/cause_parts.h"
 
-static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
+#include <string.h>
+
+static float truncated_f16(float x)
+{
+    uint16_t code = 0;
+    dtype_store(DTYPE_F16, &code, 0, (double)x);
+    if (fabs(dtype_load(DTYPE_F16, &code, 0)) > fabs((double)x))
+        code--;
+    return (float)dtype_load(DTYPE_F16, &code, 0);
+}
+
+float mistaken_alpha(const struct run *run, float m_prev, float m)
 {
     const struct spec *s = &run->spec;
     if (m_prev == -INFINITY && s->mistake == ALPHA_INVERTED_UNGUARDED)
@@ -40,7 +50,7 @@ static inline float mistaken_alpha(const struct run *run, float m_prev, float m)
     }
 }
 
-static inline float tile_maximum(const struct run *run, const struct tile *t)
+static float tile_maximum(const struct run *run, const struct tile *t)
 {
     float top = -INFINITY;
     for (int c = 0; c < run->spec.bc; c++)
@@ -49,7 +59,7 @@ static inline float tile_maximum(const struct run *run, const struct tile *t)
 }
 
 /* Over the columns that the lanes of column c have. */
-static inline float lane_maximum(const struct run *run, const struct tile *t, int c, float m_prev)
+static float lane_maximum(const struct run *run, const struct tile *t, int c, float m_prev)
 {
     float top = m_prev;
     for (int i = 0; i < run->spec.bc; i++)
@@ -58,8 +68,7 @@ static inline float lane_maximum(const struct run *run, const struct tile *t, in
     return top;
 }
 
-static inline float mistaken_weight(struct run *run, const struct state *st, const struct tile *t, int r, int c,
-                                    float m)
+float mistaken_weight(struct run *run, const struct state *st, const struct tile *t, int r, int c, float m)
 {
     const struct spec *s = &run->spec;
     const float x = t->score[c];
@@ -123,8 +132,7 @@ static inline float mistaken_weight(struct run *run, const struct state *st, con
     }
 }
 
-/* What each lane adds to l: every n-th weight. */
-static inline void mistaken_sum(const struct run *run, const struct tile *t, int r, float m, float sum[MAX_LANES])
+void mistaken_sum(const struct run *run, const struct tile *t, int r, float m, float sum[MAX_LANES])
 {
     const struct spec *s = &run->spec;
     float largest = 0;
@@ -153,7 +161,7 @@ static inline void mistaken_sum(const struct run *run, const struct tile *t, int
         sum[0] -= largest;
 }
 
-static inline float mistaken_factor(const struct spec *s, float alpha, float m_prev)
+static float mistaken_factor(const struct spec *s, float alpha, float m_prev)
 {
     if (m_prev == -INFINITY)
         return 0;
@@ -180,8 +188,8 @@ static inline float mistaken_factor(const struct spec *s, float alpha, float m_p
     }
 }
 
-static inline float mistaken_l(const struct run *run, const struct state *st, const struct tile *t, int r, int lane,
-                               float alpha, float sum)
+float mistaken_l(const struct run *run, const struct state *st, const struct tile *t, int r, int lane, float alpha,
+                 float sum)
 {
     const struct spec *s = &run->spec;
     const int of_l = s->mistake < U_NOT_RESCALED || (s->mistake > LISTED_END && s->mistake < U_TIMES_1_01);
@@ -202,7 +210,7 @@ static inline float mistaken_l(const struct run *run, const struct state *st, co
     }
 }
 
-static inline float mistaken_u_factor(const struct spec *s, float alpha, float m_prev, int r)
+float mistaken_u_factor(const struct spec *s, float alpha, float m_prev, int r)
 {
     if (s->mistake == U_ROWS_NOT_RESCALED && r / 2 % 2 && m_prev != -INFINITY)
         return 1;
@@ -210,7 +218,7 @@ static inline float mistaken_u_factor(const struct spec *s, float alpha, float m
     return of_u ? mistaken_factor(s, alpha, m_prev) : alpha;
 }
 
-static inline const float *other_v(const struct run *run, const struct tile *t)
+static const float *other_v(const struct run *run, const struct tile *t)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim, n = s->bc * D;
@@ -249,8 +257,7 @@ static inline const float *other_v(const struct run *run, const struct tile *t)
     return t->other;
 }
 
-/* What is carried has been rescaled. */
-static inline void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
+void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -295,7 +302,7 @@ static inline void mistaken_u(struct run *run, const struct state *st, const str
 }
 
 /* l of a row, its lanes added up. */
-static inline float whole_l(const struct spec *s, const float *l, int r)
+static float whole_l(const struct spec *s, const float *l, int r)
 {
     float sum = 0;
     for (ptrdiff_t lane = 0; lane < lanes_of(s); lane++)
@@ -304,7 +311,7 @@ static inline float whole_l(const struct spec *s, const float *l, int r)
 }
 
 /* The sum of the lanes that agree with this one in some bits. */
-static inline float part_of_l(const struct spec *s, const float *l, int r, int lane, int bits)
+static float part_of_l(const struct spec *s, const float *l, int r, int lane, int bits)
 {
     float sum = 0;
     for (int i = 0; i < lanes_of(s); i++)
@@ -313,7 +320,7 @@ static inline float part_of_l(const struct spec *s, const float *l, int r, int l
     return sum;
 }
 
-static inline float mistaken_natural_lse(struct run *run, const struct state *st, int r)
+static float mistaken_natural_lse(struct run *run, const struct state *st, int r)
 {
     const struct spec *s = &run->spec;
     const float l = whole_l(s, st->l, r), to_natural = s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1;
@@ -356,13 +363,13 @@ static inline float mistaken_natural_lse(struct run *run, const struct state *st
     }
 }
 
-static inline float mistaken_lse(struct run *run, const struct state *st, int r)
+float mistaken_lse(struct run *run, const struct state *st, int r)
 {
     const float lse = mistaken_natural_lse(run, st, r);
     return run->spec.lse_base2 ? lse * 1.44269504f : lse;
 }
 
-static inline float mistaken_o(struct run *run, const struct state *st, int r, int d)
+float mistaken_o(struct run *run, const struct state *st, int r, int d)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -410,5 +417,3 @@ static inline float mistaken_o(struct run *run, const struct state *st, int r, i
         return o;
     }
 }
-
-#endif

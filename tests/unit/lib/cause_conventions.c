@@ -1,21 +1,19 @@
-/* What the test kernel means by its values: how its conventions change the arithmetic, and how it declares them. */
-#ifndef TEST_CAUSE_CONVENTIONS_H
-#define TEST_CAUSE_CONVENTIONS_H
+/* What the test kernel of causes means by its values: how its conventions change the arithmetic, and how it declares
+ * them. */
+#include "tests/unit/lib/cause_parts.h"
 
-enum { MAX_LANES = 16 };
-
-static inline int lanes_of(const struct spec *s)
+int lanes_of(const struct spec *s)
 {
     return s->lanes ? s->lanes : 1;
 }
 
-static inline enum dtype pv_type(const struct spec *s)
+enum dtype pv_type(const struct spec *s)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
     return types[s->p_rounded];
 }
 
-static inline struct asc_conventions conventions_of(const struct spec *s)
+struct asc_conventions conventions_of(const struct spec *s)
 {
     struct asc_conventions c = {.s_unit = (int)s->unit, .m_unit = (int)s->unit, .p_offset = s->p_offset};
     c.l_lanes = s->lanes;
@@ -33,15 +31,7 @@ static inline struct asc_conventions conventions_of(const struct spec *s)
     return c;
 }
 
-static inline float score_of_masked(const struct spec *s)
-{
-    if (s->mistake == S_MASK_TOO_WEAK)
-        return -10;
-    return s->masked_value != 0 ? s->masked_value : -INFINITY;
-}
-
-/* A score is so much times q.k, as q is used. */
-static inline float unit_factor(const struct run *run)
+float unit_factor(const struct run *run)
 {
     const float log2_e = 1.44269504f;
     if (run->spec.folds_scale)
@@ -49,14 +39,12 @@ static inline float unit_factor(const struct run *run)
     return run->spec.unit == ASC_UNIT_RAW ? 1 : run->spec.unit == ASC_UNIT_LOG2 ? run->scale * log2_e : run->scale;
 }
 
-/* A raw score of 1, or a raw maximum, is so much in natural units. */
-static inline float raw_unit(const struct run *run)
+float raw_unit(const struct run *run)
 {
     return run->spec.softcap > 0 ? run->spec.softcap : run->scale;
 }
 
-/* The score of a product, in the run's unit, behind the soft cap. */
-static inline float capped(const struct run *run, float score)
+float capped(const struct run *run, float score)
 {
     const float cap = run->spec.softcap, log2_e = 1.44269504f;
     if (!(cap > 0))
@@ -66,8 +54,7 @@ static inline float capped(const struct run *run, float score)
     return run->spec.unit == ASC_UNIT_LOG2 ? cap * tanhf(score / log2_e / cap) * log2_e : cap * tanhf(score / cap);
 }
 
-/* exp(x - y) of two values in the run's unit. */
-static inline float exponential(const struct run *run, float x, float y)
+float exponential(const struct run *run, float x, float y)
 {
     const float unit_log2 = raw_unit(run) * 1.44269504f;
     if (run->spec.unit == ASC_UNIT_RAW)
@@ -75,17 +62,14 @@ static inline float exponential(const struct run *run, float x, float y)
     return run->spec.unit == ASC_UNIT_LOG2 ? exp2f(x - y) : expf(x - y);
 }
 
-/* What m becomes where the maximum so far is top. */
-static inline float lagging(const struct run *run, float m, float top)
+float lagging(const struct run *run, float m, float top)
 {
     const struct spec *s = &run->spec;
     const float to_log2 = s->unit == ASC_UNIT_LOG2 ? 1 : (s->unit == ASC_UNIT_RAW ? raw_unit(run) : 1) * 1.44269504f;
     return isfinite(m) && top > m && (top - m) * to_log2 <= s->m_lag ? m : top;
 }
 
-/* start + a.b of n products of f16, 16 at a time. */
-static inline float tensor_product(enum tensor_core core, const float *a, const float *b, ptrdiff_t stride_b, int n,
-                                   float start)
+float tensor_product(enum tensor_core core, const float *a, const float *b, ptrdiff_t stride_b, int n, float start)
 {
     float sum = start;
     for (int first = 0; first < n; first += 16) {
@@ -99,9 +83,7 @@ static inline float tensor_product(enum tensor_core core, const float *a, const 
     return sum;
 }
 
-/* start + a.b in the run's arithmetic. */
-static inline float product(const struct run *run, const float *a, const float *b, ptrdiff_t stride_b, int n,
-                            float start)
+float product(const struct run *run, const float *a, const float *b, ptrdiff_t stride_b, int n, float start)
 {
     float sum = start;
     if (run->spec.tensor_cores)
@@ -113,8 +95,7 @@ static inline float product(const struct run *run, const float *a, const float *
     return sum;
 }
 
-/* 1 if the mask, its causal edge moved by so many keys, hides a key from a row. */
-static inline int mask_hides(const struct spec *s, int row, int key, enum asc_causal causal, int moved)
+int mask_hides(const struct spec *s, int row, int key, enum asc_causal causal, int moved)
 {
     const int diagonal = causal == ASC_CAUSAL_TOP_LEFT ? row : row + s->kv_len - s->q_len;
     if (causal != ASC_CAUSAL_NONE && key > diagonal + moved)
@@ -125,7 +106,7 @@ static inline int mask_hides(const struct spec *s, int row, int key, enum asc_ca
            (s->window_right >= 0 && key > diagonal + s->window_right);
 }
 
-static inline int tile_is_seen(const struct run *run, int row0, int rows, int kv)
+int tile_is_seen(const struct run *run, int row0, int rows, int kv)
 {
     const struct spec *s = &run->spec;
     for (int r = 0; r < rows; r++)
@@ -134,5 +115,3 @@ static inline int tile_is_seen(const struct run *run, int row0, int rows, int kv
                 return 1;
     return 0;
 }
-
-#endif

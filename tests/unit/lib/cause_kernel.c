@@ -1,204 +1,26 @@
-/* A streaming-softmax kernel in plain C f32 that commits one mistake, in values it computes itself: what causes are
-   tried on. A run is one head, all its q tiles; three other kv heads lie beside its own. */
-#ifndef TEST_CAUSE_KERNEL_H
-#define TEST_CAUSE_KERNEL_H
+/* The test kernel of causes: its inputs, and a run from the first tile to the last. */
+#include "tests/unit/lib/cause_parts.h"
 
-#include "engine/base/tensor_core.h"
-#include "engine/oracle/causes/causes.h"
-#include "engine/oracle/oracle.h"
-#include "engine/trace/layout.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum fill {
-    FILL_NORMAL,
-    FILL_LARGE,
-    FILL_OUTLIERS,
-    FILL_POSITIVE,
-    FILL_ARANGE,
-    FILL_ZEROS,
-    FILL_CONSTANT,
-    FILL_ONE_HOT
-};
-
-enum mistake {
-    RIGHT,
-#define LISTED(id, ...) id,
-#include "tests/unit/oracle/causes_listed.def"
-#undef LISTED
-#define ALIKE(id, ...) id,
-#include "tests/unit/oracle/causes_alike.def"
-#undef ALIKE
-    LISTED_END,
-#define UNLISTED(id) id,
-#include "tests/unit/oracle/causes_unlisted.def"
-#undef UNLISTED
-    MISTAKES
-};
-
-enum { KV_HEADS = 4, OWN_HEAD = 1 };
-
-struct spec {
-    int q_len, kv_len, head_dim, br, bc;
-    enum asc_causal causal;
-    enum asc_unit unit; /* of s and m */
-    enum dtype p_dtype; /* recorded P */
-    enum fill fill;
-    int backward;       /* visits kv tiles from the last to the first, and sums from the last term to the first */
-    int skips_masked;   /* leaves out tiles that no row sees */
-    float v_times;      /* of V */
-    int p_offset;       /* P carries the factor 2^p_offset */
-    int sums_unrounded; /* l sums P before it is rounded */
-    int misdeclared;    /* 1: `declared` stands in for what the kernel does */
-    struct asc_conventions declared;
-    int has_window, window_left, window_right;
-    float softcap;
-    int lanes;                    /* partial sums of l in each row; 0: its complete sum */
-    int late_u;                   /* U is recorded once the next tile has rescaled it */
-    enum asc_p_rounded p_rounded; /* P on its way to V */
-    int sums_rounded;             /* l sums that P */
-    int tensor_cores;             /* products as those of an H100 compute them, P in f16 */
-    int folds_scale;              /* Q holds the scale; unit scaled */
-    int lse_base2;
-    int alpha_one;      /* of a row without a maximum */
-    float m_lag;        /* how far m may stay behind, in log2 units */
-    float masked_value; /* the score of a masked key; 0: -inf */
-    int shows_unmasked; /* S is recorded before it is masked */
-    int isolated;       /* 1 + channel: everything up to it is fed what the right kernel has computed */
-    unsigned seed;
-    enum mistake mistake;
-    enum mistake also;          /* a second one, or RIGHT */
-    enum asc_channel also_from; /* the stage from which on that one is made, and the first one no more */
-};
-
-/* One q tile of a run. */
-struct slot {
-    struct oracle_case c;
-    struct matrix *captured, *padding; /* owned */
-    struct matrix *fed;                /* owned; NULL: nothing is fed */
-    void **arrays;                     /* owned, [kv_tiles][ASC_CHANNELS] full tiles */
-    int *order;                        /* owned */
-    struct tile_verdicts *out;         /* owned */
-};
-
-struct run {
-    struct spec spec;
-    float scale;
-    int n_slots;
-    struct slot *slots;  /* owned */
-    uint16_t *q, *k, *v; /* owned, f16: [q_len][D], [KV_HEADS][kv_len][D] */
-    uint64_t random;
-    struct run *feed;   /* owned: the run whose values are fed, or NULL */
-    enum mistake first; /* spec.mistake is that of the stage at hand, where there are two */
-};
-
-static inline void enter_stage(struct run *run, enum asc_channel ch)
+static void enter_stage(struct run *run, enum asc_channel ch)
 {
     if (run->spec.also)
         run->spec.mistake = ch >= run->spec.also_from ? run->spec.also : run->first;
 }
 
-static inline uint64_t test_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-static inline double test_uniform(uint64_t *state)
-{
-    return (double)(test_random(state) >> 11) * 0x1p-53;
-}
-
-static inline double test_normal(uint64_t *state)
-{
-    double sum = -6; /* twelve uniform values: near enough, and the same bits everywhere */
-    for (int i = 0; i < 12; i++)
-        sum += test_uniform(state);
-    return sum;
-}
-
-static inline uint16_t *test_input(const struct spec *s, int rows, uint64_t seed, float times)
+static uint16_t *test_input(const struct spec *s, int rows, uint64_t seed, float times)
 {
     const size_t n = (size_t)rows * (size_t)s->head_dim;
     uint64_t state = seed * 7919 + s->seed;
     uint16_t *data = malloc(n * sizeof *data);
-    for (size_t i = 0; i < n; i++) {
-        double x = test_normal(&state);
-        switch (s->fill) {
-        case FILL_LARGE:
-            x *= sqrt(30);
-            break;
-        case FILL_OUTLIERS:
-            x *= test_random(&state) % 64 == 0 ? 30 : 1;
-            break;
-        case FILL_POSITIVE:
-            x = test_uniform(&state);
-            break;
-        case FILL_ARANGE:
-            x = ((double)(i % 251) - 125) / 128;
-            break;
-        case FILL_ZEROS:
-            x = 0;
-            break;
-        case FILL_CONSTANT:
-            x = 0.5;
-            break;
-        case FILL_ONE_HOT:
-            x = i / (size_t)s->head_dim % (size_t)s->head_dim == i % (size_t)s->head_dim;
-            break;
-        default:
-            break;
-        }
-        dtype_store(DTYPE_F16, data, i, x * (double)times);
-    }
+    for (size_t i = 0; i < n; i++)
+        dtype_store(DTYPE_F16, data, i, test_value(s->fill, i, s->head_dim, &state) * (double)times);
     return data;
 }
 
-static inline float round_f64_to(enum dtype t, double x)
-{
-    uint64_t room = 0;
-    dtype_store(t, &room, 0, x);
-    return (float)dtype_load(t, &room, 0);
-}
-
-static inline float round_to(enum dtype t, float x)
-{
-    return round_f64_to(t, (double)x);
-}
-
-static inline float truncated_f16(float x)
-{
-    uint16_t code = 0;
-    dtype_store(DTYPE_F16, &code, 0, (double)x);
-    if (fabs(dtype_load(DTYPE_F16, &code, 0)) > fabs((double)x))
-        code--;
-    return (float)dtype_load(DTYPE_F16, &code, 0);
-}
-
-struct tile {
-    int kv, first, valid; /* which one, its first key, its keys */
-    int before, before2;  /* kv tiles visited before, or -1 */
-    int next, start;      /* the one visited next, or -1; the one visited first */
-    float *k, *v;         /* [bc][D] as recorded */
-    float *other;         /* [bc][D] what a mistake reads in their place */
-    float *score, *p;     /* [bc] of a row */
-    float *pv_p;          /* [bc] P as the product with V takes it */
-};
-
-struct state {
-    int row0;      /* first query of the q tile */
-    float *q;      /* [br][D] */
-    float *m;      /* [br] */
-    float *l;      /* [br][lanes] */
-    float *u;      /* [br][D] */
-    float *l_last; /* [br][lanes] l before the last tile */
-    float *u_last; /* [br][D] */
-};
-
-static inline void load_tile(const struct run *run, const uint16_t *from, int head, int first, float *to)
+void load_tile(const struct run *run, const uint16_t *from, int head, int first, float *to)
 {
     const struct spec *s = &run->spec;
     for (int i = 0; i < s->bc * s->head_dim; i++) {
@@ -208,16 +30,7 @@ static inline void load_tile(const struct run *run, const uint16_t *from, int he
     }
 }
 
-static inline void rotate_rows(const struct run *run, float *x, float *room, int by)
-{
-    const ptrdiff_t bc = run->spec.bc, D = run->spec.head_dim;
-    memcpy(room, x, (size_t)(bc * D) * sizeof *x);
-    for (int i = 0; i < bc * D; i++)
-        x[i] = room[(i / D + by) % bc * D + i % D];
-}
-
-/* Zeros where there is no such tile. */
-static inline void load_next(const struct run *run, const uint16_t *from, const struct tile *t, float *to)
+void load_next(const struct run *run, const uint16_t *from, const struct tile *t, float *to)
 {
     const struct spec *s = &run->spec;
     load_tile(run, from, OWN_HEAD, t->next >= 0 ? t->next * s->bc : s->kv_len, to);
@@ -225,7 +38,7 @@ static inline void load_next(const struct run *run, const uint16_t *from, const 
         to[i] = 0;
 }
 
-static inline void transpose_blocks(const struct run *run, const float *from, float *to)
+void transpose_blocks(const struct run *run, const float *from, float *to)
 {
     const int D = run->spec.head_dim;
     for (int i = 0; i < run->spec.bc * D; i++) {
@@ -234,12 +47,8 @@ static inline void transpose_blocks(const struct run *run, const float *from, fl
     }
 }
 
-#include "tests/unit/oracle/cause_conventions.h"
-#include "tests/unit/oracle/cause_mistakes.h"
-
 /* Returns what the kernel goes on with. */
-static inline float record(const struct run *run, const struct slot *slot, enum asc_channel ch, int kv, size_t i,
-                           float x)
+static float record(const struct run *run, const struct slot *slot, enum asc_channel ch, int kv, size_t i, float x)
 {
     const int at = (channel_per_kv(ch) ? kv : 0) * ASC_CHANNELS + (int)ch;
     const enum dtype t = slot->captured[at].dtype;
@@ -250,7 +59,7 @@ static inline float record(const struct run *run, const struct slot *slot, enum 
     return dtype_is_unwritten(t, fed, i) ? x : (float)dtype_load(t, fed, i);
 }
 
-static inline void run_row(struct run *run, const struct slot *slot, struct state *st, struct tile *t, int r)
+static void run_row(struct run *run, const struct slot *slot, struct state *st, struct tile *t, int r)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim, bc = s->bc, lanes = lanes_of(s);
@@ -307,7 +116,7 @@ static inline void run_row(struct run *run, const struct slot *slot, struct stat
     st->m[r] = top;
 }
 
-static inline void run_tile(struct run *run, const struct slot *slot, struct state *st, int i)
+static void run_tile(struct run *run, const struct slot *slot, struct state *st, int i)
 {
     const struct spec *s = &run->spec;
     const size_t n = (size_t)s->bc * (size_t)s->head_dim;
@@ -343,7 +152,7 @@ static inline void run_tile(struct run *run, const struct slot *slot, struct sta
     free(t.pv_p);
 }
 
-static inline void run_end(struct run *run, const struct slot *slot, const struct state *st, int last_kv)
+static void run_end(struct run *run, const struct slot *slot, const struct state *st, int last_kv)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
@@ -359,16 +168,15 @@ static inline void run_end(struct run *run, const struct slot *slot, const struc
     }
 }
 
-static inline void make_arrays(const struct run *run, struct slot *slot, int rows)
+static void make_arrays(const struct run *run, struct slot *slot, int rows)
 {
     const struct spec *s = &run->spec;
     const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->lanes};
-    const struct asc_problem problem = {.head_dim = s->head_dim};
+    const struct asc_problem problem = {.head_dim = s->head_dim, .kv_len = s->kv_len};
     const int tiles = slot->c.kv_tiles;
     for (int i = 0; i < tiles * ASC_CHANNELS; i++) {
         const enum asc_channel ch = (enum asc_channel)(i % ASC_CHANNELS);
-        const int kv = i / ASC_CHANNELS, full = channel_rows(ch, &plan), cols = channel_cols(ch, &plan, &problem);
-        const int left = s->kv_len - kv * s->bc < s->bc ? s->kv_len - kv * s->bc : s->bc;
+        const int kv = i / ASC_CHANNELS;
         enum dtype t = DTYPE_F32;
         if (ch == asc_q || ch == asc_k || ch == asc_v || ch == asc_o)
             t = DTYPE_F16;
@@ -376,23 +184,13 @@ static inline void make_arrays(const struct run *run, struct slot *slot, int row
             t = s->p_dtype;
         if (kv > 0 && !channel_per_kv(ch))
             continue;
-        const size_t bytes = (size_t)full * (size_t)cols * dtype_bytes(t);
-        const uint32_t pattern = UNWRITTEN_32;
-        slot->arrays[i] = malloc(bytes + sizeof pattern);
-        for (size_t b = 0; b < bytes; b += sizeof pattern)
-            memcpy((char *)slot->arrays[i] + b, &pattern, sizeof pattern);
-        slot->captured[i] = (struct matrix){slot->arrays[i], t, cols, ch == asc_k || ch == asc_v ? left : rows,
-                                            ch == asc_s || ch == asc_p ? left : cols};
-        if (ch == asc_s && left < s->bc)
-            slot->padding[kv] = (struct matrix){(float *)slot->arrays[i] + left, t, cols, rows, s->bc - left};
-        if (ch == asc_p && left < s->bc)
-            slot->padding[tiles + kv] =
-                (struct matrix){(char *)slot->arrays[i] + (size_t)left * dtype_bytes(t), t, cols, rows, s->bc - left};
+        slot->arrays[i] =
+            test_tile(&plan, &problem, ch, t, kv, rows, &slot->captured[i], test_padding(slot->padding, tiles, ch, kv));
     }
 }
 
 /* Points the case at what the right kernel has recorded. */
-static inline void feed_slot(const struct run *run, struct slot *slot)
+static void feed_slot(const struct run *run, struct slot *slot)
 {
     const struct slot *from = &run->feed->slots[slot->c.q_tile];
     const int n = slot->c.kv_tiles * ASC_CHANNELS;
@@ -404,7 +202,7 @@ static inline void feed_slot(const struct run *run, struct slot *slot)
     slot->c.fed_s_padding = from->padding;
 }
 
-static inline void run_slot(struct run *run, int q_tile)
+static void run_slot(struct run *run, int q_tile)
 {
     const struct spec *s = &run->spec;
     struct slot *slot = &run->slots[q_tile];
@@ -412,7 +210,7 @@ static inline void run_slot(struct run *run, int q_tile)
     const int tiles = (s->kv_len + s->bc - 1) / s->bc, row0 = q_tile * s->br;
     const int rows = s->q_len - row0 < s->br ? s->q_len - row0 : s->br;
     slot->captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *slot->captured);
-    slot->padding = calloc((size_t)tiles * 2, sizeof *slot->padding);
+    slot->padding = calloc((size_t)tiles * 3, sizeof *slot->padding);
     slot->arrays = calloc((size_t)tiles * ASC_CHANNELS, sizeof *slot->arrays);
     slot->order = calloc((size_t)tiles, sizeof *slot->order);
     slot->out = calloc((size_t)tiles * ASC_CHANNELS, sizeof *slot->out);
@@ -477,7 +275,7 @@ static inline void run_slot(struct run *run, int q_tile)
     free(st.u_last);
 }
 
-static inline struct run *run_kernel(const struct spec *s)
+struct run *run_kernel(const struct spec *s)
 {
     struct run *run = calloc(1, sizeof *run);
     run->spec = *s;
@@ -500,7 +298,7 @@ static inline struct run *run_kernel(const struct spec *s)
     return run;
 }
 
-static inline void run_free(struct run *run)
+void run_free(struct run *run)
 {
     if (!run)
         return;
@@ -522,5 +320,3 @@ static inline void run_free(struct run *run)
     free(run->v);
     free(run);
 }
-
-#endif

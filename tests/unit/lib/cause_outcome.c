@@ -1,72 +1,17 @@
-/* What the oracle names for a run of the test kernel: the same steps as a session takes. */
-#ifndef TEST_CAUSE_OUTCOME_H
-#define TEST_CAUSE_OUTCOME_H
+#include "tests/unit/lib/cause_outcome.h"
 
-#include "engine/oracle/causes/causes.h"
-#include "engine/oracle/search/search.h"
 #include "engine/trace/layout.h"
-#include "tests/unit/oracle/cause_kernel.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-/* What every mistake is tried on: square and oblong tiles, tails, both causal corners, every unit. */
-static const struct spec shapes[] = {
-    {.q_len = 64, .kv_len = 96, .head_dim = 32, .br = 32, .bc = 32, .p_dtype = DTYPE_F32, .unit = ASC_UNIT_SCALED},
-    {.q_len = 50, .kv_len = 141, .head_dim = 32, .br = 16, .bc = 64, .p_dtype = DTYPE_F32, .backward = 1},
-    {.q_len = 96,
-     .kv_len = 96,
-     .head_dim = 32,
-     .br = 16,
-     .bc = 32,
-     .p_dtype = DTYPE_F32,
-     .unit = ASC_UNIT_LOG2,
-     .causal = ASC_CAUSAL_TOP_LEFT},
-    {.q_len = 64,
-     .kv_len = 110,
-     .head_dim = 48,
-     .br = 32,
-     .bc = 32,
-     .p_dtype = DTYPE_F32,
-     .unit = ASC_UNIT_SCALED,
-     .causal = ASC_CAUSAL_BOTTOM_RIGHT},
-    {.q_len = 100,
-     .kv_len = 58,
-     .head_dim = 16,
-     .br = 32,
-     .bc = 16,
-     .p_dtype = DTYPE_F32,
-     .unit = ASC_UNIT_SCALED,
-     .causal = ASC_CAUSAL_BOTTOM_RIGHT},
-    {.q_len = 60,
-     .kv_len = 90,
-     .head_dim = 40,
-     .br = 32,
-     .bc = 16,
-     .p_dtype = DTYPE_F32,
-     .causal = ASC_CAUSAL_TOP_LEFT},
-    {.q_len = 64, .kv_len = 128, .head_dim = 64, .br = 32, .bc = 64, .p_dtype = DTYPE_F16, .unit = ASC_UNIT_LOG2},
-    {.q_len = 128,
-     .kv_len = 128,
-     .head_dim = 16,
-     .br = 64,
-     .bc = 32,
-     .p_dtype = DTYPE_F32,
-     .unit = ASC_UNIT_SCALED,
-     .causal = ASC_CAUSAL_TOP_LEFT,
-     .backward = 1,
-     .skips_masked = 1},
-};
-enum { SHAPES = sizeof shapes / sizeof shapes[0] };
-
-enum { Q_HEAD = 0, Q_HEADS = 2 };
-
-/* All that the run of the test kernel was given: two heads of Q, and kv heads. */
-static inline struct source *list_sources(const struct run *run)
+struct source *list_sources(const struct run *run)
 {
     const struct spec *s = &run->spec;
     struct source *list = calloc(Q_HEADS + 2 * KV_HEADS, sizeof *list);
@@ -85,14 +30,12 @@ static inline struct source *list_sources(const struct run *run)
     return list;
 }
 
-static inline struct search_inputs run_inputs(const struct source *sources)
+struct search_inputs run_inputs(const struct source *sources)
 {
     return (struct search_inputs){sources, Q_HEADS + 2 * KV_HEADS, Q_HEADS, KV_HEADS, NULL};
 }
 
-/* All slots of one stage. */
-static inline void take_sample(struct run *run, enum asc_channel ch, struct judge_scratch *scratch,
-                               struct sample *sample)
+void take_sample(struct run *run, enum asc_channel ch, struct judge_scratch *scratch, struct sample *sample)
 {
     const int tiles = (run->spec.kv_len - 1) / run->spec.bc + 1;
     bool *wanted = calloc((size_t)tiles, sizeof *wanted);
@@ -108,7 +51,7 @@ static inline void take_sample(struct run *run, enum asc_channel ch, struct judg
 }
 
 /* The name of the rule that the search finds for a stage. */
-static inline enum cause search_name(struct run *run, enum asc_channel ch, struct judge_scratch *scratch)
+static enum cause search_name(struct run *run, enum asc_channel ch, struct judge_scratch *scratch)
 {
     struct explanation found;
     struct sample sample;
@@ -124,17 +67,7 @@ static inline enum cause search_name(struct run *run, enum asc_channel ch, struc
     return found.cause;
 }
 
-struct outcome {
-    unsigned culprits; /* set of 1u << channel */
-    char named[CAUSE_COUNT];
-    struct cause_plan plan;
-    struct cause_evidence evidence[CAUSE_COUNT];
-    struct verdict worst[ASC_CHANNELS]; /* of the tile with most bad elements */
-    /* 1: P goes to V as e4m3 and is larger than e4m3 goes: then it is cut off there, whatever else is wrong. */
-    int cuts_p;
-};
-
-static inline int cuts_p(const struct run *run)
+static bool cuts_p(const struct run *run)
 {
     const struct spec *s = &run->spec;
     const int tiles = (s->kv_len - 1) / s->bc + 1;
@@ -142,12 +75,12 @@ static inline int cuts_p(const struct run *run)
         const struct matrix *p = &run->slots[i / tiles].captured[i % tiles * ASC_CHANNELS + asc_p];
         for (int k = 0; p->data && k < p->rows * p->cols; k++)
             if (dtype_load(p->dtype, p->data, (size_t)(k / p->cols * p->row_stride + k % p->cols)) > 448)
-                return 1;
+                return true;
     }
-    return 0;
+    return false;
 }
 
-static inline uint64_t verdict_elements(const struct verdict *v)
+static uint64_t verdict_elements(const struct verdict *v)
 {
     uint64_t n = 0;
     for (int i = 0; i < CLASS_COUNT; i++)
@@ -155,7 +88,7 @@ static inline uint64_t verdict_elements(const struct verdict *v)
     return n;
 }
 
-static inline bool is_named(const struct outcome *o, enum asc_channel ch)
+static bool is_named(const struct outcome *o, enum asc_channel ch)
 {
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         if (o->named[cause] && cause_channel((enum cause)cause) == ch && !cause_is_declaration((enum cause)cause))
@@ -163,7 +96,7 @@ static inline bool is_named(const struct outcome *o, enum asc_channel ch)
     return false;
 }
 
-static inline int run_outcome(const struct spec *s, struct judge_scratch *scratch, struct outcome *o)
+int run_outcome(const struct spec *s, struct judge_scratch *scratch, struct outcome *o)
 {
     struct run *run = run_kernel(s);
     const ptrdiff_t tiles = (s->kv_len - 1) / s->bc + 1;
@@ -217,11 +150,11 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
     for (int slot = 0; slot < run->n_slots; slot++)
         failed |= cause_collect(&run->slots[slot].c, wanted + slot * tiles, &o->plan, scratch, o->evidence);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        o->named[cause] = (char)cause_named(&o->evidence[cause]);
+        o->named[cause] = cause_named(&o->evidence[cause]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (o->culprits & 1u << ch && !is_named(o, (enum asc_channel)ch))
-            o->named[search_name(run, (enum asc_channel)ch, scratch)] = 1;
-    o->named[CAUSE_NONE] = 0;
+            o->named[search_name(run, (enum asc_channel)ch, scratch)] = true;
+    o->named[CAUSE_NONE] = false;
     o->cuts_p = cuts_p(run);
     free(one);
     free(wanted);
@@ -229,7 +162,7 @@ static inline int run_outcome(const struct spec *s, struct judge_scratch *scratc
     return failed;
 }
 
-static inline int count_names(const struct outcome *o)
+int count_names(const struct outcome *o)
 {
     int n = 0;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
@@ -237,7 +170,7 @@ static inline int count_names(const struct outcome *o)
     return n;
 }
 
-static inline void write_names(const struct outcome *o, char *text, size_t bytes)
+void write_names(const struct outcome *o, char *text, size_t bytes)
 {
     text[0] = '\0';
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
@@ -246,5 +179,3 @@ static inline void write_names(const struct outcome *o, char *text, size_t bytes
     if (!text[0])
         snprintf(text, bytes, " none");
 }
-
-#endif
