@@ -429,12 +429,12 @@ static int explain_rounding(const struct testing *testing, enum asc_channel ch, 
 }
 
 /* A maximum that lags may do so by a rule: of this tile alone, or without some keys. */
-static int describe_m(const struct testing *testing, struct finding *f)
+static int describe_lag(const struct testing *testing, struct finding *f)
 {
     struct explanation found = {0};
     const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, &found);
     const size_t used = strlen(f->text);
-    if (found.n == 1 && found.share >= FINDING_WHOLE)
+    if (found.n == 1 && found.share >= FINDING_WHOLE && found.rule[0].region.n == 0)
         snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
     return failed;
 }
@@ -485,7 +485,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
     write_text(f, testing->t, stage, declared.why, testing->above, few);
-    return ch == asc_m && f->declaration[0] ? describe_m(testing, f) : 0;
+    return f->declaration[0] && declared.lags ? describe_lag(testing, f) : 0;
 }
 
 void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES])

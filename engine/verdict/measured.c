@@ -512,6 +512,7 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
             snprintf(out[ch].fields, sizeof out[ch].fields, "%s", measured.fields);
             snprintf(out[ch].why, sizeof out[ch].why, "%s", measured.why);
             out[ch].measured = true;
+            out[ch].lags = ch == asc_m && measured.c.m_policy == ASC_M_LAGGING;
         } else if (out[ch].fields[0]) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));

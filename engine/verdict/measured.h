@@ -12,6 +12,7 @@ struct declared_otherwise {
     char fields[DECLARATION_BYTES]; /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
     bool follows;                   /* the field is that of a stage above, which makes this one right as well */
     bool measured;                  /* in what was captured */
+    bool lags;                      /* m stays below the running maximum, by no more than m_lag can say */
     bool states;                    /* the kv tiles are dealt to states: that is all that is wrong anywhere */
 };
 

@@ -124,8 +124,7 @@ static bool moves_tile(const struct naming *n, enum asc_channel operand, enum wh
 {
     const int block = block_of(n, operand), tiles = operand == asc_q ? 1 << 30 : n->at->c->kv_tiles;
     if (!own_tensor(n, operand) || !own_head(n) || shifts_rows(n, operand) ||
-        (n->rule->map.kind != MAP_SAME &&
-         (n->rule->map.kind != MAP_PLUS || !n->rule->rows.whole || n->rule->rows.span || n->rule->map.a % block)))
+        (n->rule->map.kind != MAP_SAME && (!n->rule->rows.whole || n->rule->rows.span)))
         return false;
     for (int i = 0; i < n->sample->n; i++) {
         const struct sample_tile *t = &n->sample->tiles[i];
