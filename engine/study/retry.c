@@ -50,6 +50,7 @@ struct retrying {
     const struct runner_paths *paths;       /* borrowed */
     const struct runner_progress *progress; /* borrowed, or NULL */
     struct judge_scratch *scratch;          /* owned */
+    const struct summary *wrong;            /* borrowed: of the first run */
     struct scenario scenario;               /* what is run; borrows what its owner has */
     unsigned open;                          /* stages of which nothing is known so far */
     bool output_right;                      /* what is wrong there has been recorded wrong, or declared otherwise */
@@ -151,6 +152,14 @@ static int run_checked(struct retrying *r, const char *lanes,
     return failed;
 }
 
+/* What an order moves here and there is not what is wrong everywhere: of what was compared it has moved a quarter of
+   the share that was wrong. */
+static bool moves_enough(const struct channel_difference *c, const struct stage_summary *stage)
+{
+    const double moved = (double)(c->beyond + c->classes + c->coverage);
+    return moved > 0 && 4 * moved * (double)stage->elements >= (double)stage->bad_local * (double)c->compared;
+}
+
 /* The open stages that differ from `base` in a run in this order, by more than the rounding of what they are made of
    there. */
 static int moved_by(struct retrying *r, const struct trace *base, const char *lanes, unsigned *moved, struct err *err)
@@ -166,14 +175,14 @@ static int moved_by(struct retrying *r, const struct trace *base, const char *la
     if (t && trace_complete(t) && difference_check(base, t, "", "", &ignored) == 0 &&
         difference_find(base, t, 0, &d, &ignored) == 0)
         for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-            const struct channel_difference *c = &d.channel[ch];
-            *moved |= (c->beyond || c->classes || c->coverage) ? r->open & 1u << ch : 0;
+            if (moves_enough(&d.channel[ch], &r->wrong->stage[ch]))
+                *moved |= r->open & 1u << ch;
         }
     trace_free(t);
     return 0;
 }
 
-/* What differs in the same order too owes that to something else. */
+/* What differs in the same order too owes that to something else: to blocks, which run side by side. */
 static int run_in_orders(struct retrying *r, const struct trace *base, struct err *err)
 {
     static const char *const orders[] = {"descending", "shuffled:1"};
@@ -188,8 +197,8 @@ static int run_in_orders(struct retrying *r, const struct trace *base, struct er
     if (moved_by(r, base, USUAL_ORDER, &unsteady, err) != 0)
         return -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (moved & ~unsteady & 1u << ch)
-            r->found->of[ch].by = FOUND_BY_ORDER;
+        if ((moved | unsteady) & 1u << ch)
+            r->found->of[ch].by = unsteady & 1u << ch ? FOUND_BY_REPEAT : FOUND_BY_ORDER;
     return 0;
 }
 
@@ -215,6 +224,7 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
     struct retrying r = {.paths = paths,
                          .progress = progress,
                          .scratch = judge_scratch_new(),
+                         .wrong = &j->summary,
                          .scenario = smaller(scenario, t),
                          .open = findings_open(j),
                          .output_right = j->n_findings && j->findings[j->n_findings - 1].output_right,

@@ -43,9 +43,13 @@ static void again_words(const struct found_again *found, char *out, size_t bytes
         event_lines(&found->event, 1, lines, sizeof lines);
     if (!found->between && found->has_event)
         snprintf(out, bytes, "%s in its block, %s", event_name(found->event.kind), lines);
+    else if (!found->has_event && found->by == FOUND_BY_REPEAT)
+        snprintf(out, bytes, "the same run gives other values: blocks meet in memory, and which comes first decides");
     else if (!found->has_event)
         snprintf(out, bytes, "it depends on the order of lanes and warps: a race that --checks does not see");
     used = strlen(out);
+    if (found->by == FOUND_BY_REPEAT && found->has_event)
+        snprintf(out + used, bytes - used, ": the same run gives other values");
     if (found->by == FOUND_BY_ORDER && found->has_event)
         snprintf(out + used, bytes - used, ": other orders of lanes and warps give other values");
     if (found->by == FOUND_BY_LOCKSTEP)
