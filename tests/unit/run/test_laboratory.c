@@ -95,8 +95,8 @@ static void predictions_of_other_formats(void **state)
     (void)state;
     static const char *const settings[] = {"shape.dtype=e4m3", "shape.k_dtype=e4m3", "quant.scales=head",
                                            "fill.kind=outliers", NULL};
-    static const char *const mixed[] = {"scenario.define=MIXED=1", "shape.dtype=f16", "shape.k_dtype=e4m3",
-                                        "quant.scales=rows:64", "fill.kind=outliers", NULL};
+    static const char *const mixed[] = {"scenario.define=MIXED=1", "shape.dtype=f16",    "shape.k_dtype=e4m3",
+                                        "quant.scales=rows:64",    "fill.kind=outliers", NULL};
     struct session *s = run("fp8_e4m3", "1,2,100,170,64", settings), *other = run("fp8_e4m3", "1,2,100,170,64", mixed);
     struct laboratory *l = look(s, LABORATORY_WHATIF, -1);
     struct unquantized_error error;
