@@ -8,6 +8,7 @@
 
 #include "engine/run/bounded.h"
 #include "engine/session/session.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,13 +98,8 @@ static void test_what_is_off_is_recorded_first(void **state)
 
 static struct session *run(const char *name, const char *mem)
 {
-    char path[600];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
-    assert_int_equal(session_open(path, &s, &err), 0);
+    struct session *s = open_scenario("tests/session/%s.ini", name);
+    struct err err;
     if (mem)
         assert_int_equal(scenario_set(&s->subject.scenario, "capture.mem", mem, &err), 0);
     assert_int_equal(session_start(s), 0);

@@ -10,19 +10,14 @@
 #include "engine/oracle/fingerprint.h"
 #include "engine/session/session.h"
 #include "engine/verdict/exactness.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <stdio.h>
 #include <string.h>
 
 static struct session *run_as(const char *name, const char *tensor_core)
 {
-    char path[600];
-    struct runner_paths paths;
-    struct session *s;
+    struct session *s = open_scenario("tests/session/%s.ini", name);
     struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
-    if (session_open(path, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
     if (tensor_core && scenario_set(&s->subject.scenario, "scenario.tensor_core", tensor_core, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     assert_int_equal(session_start(s), 0);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/session/session.h"
+#include "tests/unit/lib/open_scenario.h"
 #include "tests/unit/lib/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,14 +28,7 @@ static void set(struct session *s, const char *key, const char *value)
 /* A session on a scenario below the root, at a small shape, run to the end. */
 static struct session *run(const char *path)
 {
-    char full[700];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(full, sizeof full, "%s/%s", paths.root, path);
-    if (session_open(full, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
+    struct session *s = open_scenario("%s", path);
     set(s, "shape.heads", "2");
     set(s, "shape.q_len", "100");
     set(s, "shape.kv_len", "100");

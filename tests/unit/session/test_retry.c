@@ -6,6 +6,7 @@
 
 #include "engine/session/look.h"
 #include "engine/verdict/again.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +14,8 @@
 /* A race, and rules that explain a part of what it leaves. */
 static struct session *run(void)
 {
-    char full[600];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(full, sizeof full, "%s/scenarios/bugs/m-l-shared-by-two-rows.ini", paths.root);
-    assert_int_equal(session_open(full, &s, &err), 0);
+    struct session *s = open_scenario("scenarios/bugs/m-l-shared-by-two-rows.ini");
+    struct err err;
     assert_int_equal(session_set(s, "scenario.checks", "no", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, NULL);

@@ -8,6 +8,7 @@
 #include "engine/child/stamps.h"
 #include "engine/session/session.h"
 #include "engine/verdict/status.h"
+#include "tests/unit/lib/open_scenario.h"
 #include "tests/unit/lib/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +18,7 @@
 /* A session on tests/session/NAME.ini, run and judged to the end. */
 static struct session *run(const char *name)
 {
-    char path[600];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
-    if (session_open(path, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
+    struct session *s = open_scenario("tests/session/%s.ini", name);
     assert_int_equal(session_start(s), 0);
     assert_int_equal(session_start(s), -1); /* one at a time */
     session_finish(s, 0);
@@ -365,13 +359,7 @@ static void test_hang_keeps_what_was_written(void **state)
 static void test_cancel(void **state)
 {
     (void)state;
-    struct session *s;
-    struct runner_paths paths;
-    struct err err;
-    char path[600];
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/hang.ini", paths.root);
-    assert_int_equal(session_open(path, &s, &err), 0);
+    struct session *s = open_scenario("tests/session/hang.ini");
     s->subject.scenario.limit_s = 600;
     assert_int_equal(session_start(s), 0);
     while (s->job.phase != PHASE_RUNNING && session_busy(s))
@@ -438,11 +426,7 @@ static void test_output_is_judged(void **state)
 
     /* Without any probe for them as well. */
     struct err err;
-    char path[600];
-    struct runner_paths paths;
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/o-wrong-column.ini", paths.root);
-    assert_int_equal(session_open(path, &s, &err), 0);
+    s = open_scenario("tests/session/o-wrong-column.ini");
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "l,u", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
@@ -454,13 +438,8 @@ static void test_output_is_judged(void **state)
 /* A run of a scenario of which only some channels are recorded. */
 static struct session *run_recording(const char *scenario, const char *channels)
 {
-    char path[600];
-    struct runner_paths paths;
-    struct session *s;
+    struct session *s = open_scenario("%s.ini", scenario);
     struct err err;
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/%s.ini", paths.root, scenario);
-    assert_int_equal(session_open(path, &s, &err), 0);
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", channels, &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
@@ -601,13 +580,8 @@ static void test_saved_is_judged_the_same(void **state)
 static void test_not_recorded_is_not_fine(void **state)
 {
     (void)state;
-    struct session *s;
-    struct runner_paths paths;
     struct err err;
-    char path[600];
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/nan-row.ini", paths.root);
-    assert_int_equal(session_open(path, &s, &err), 0);
+    struct session *s = open_scenario("tests/session/nan-row.ini");
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.channels", "q,k,v", &err), 0);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
@@ -615,7 +589,7 @@ static void test_not_recorded_is_not_fine(void **state)
     assert_int_equal(trace_tile(s->run.trace, asc_s, 0, 0).data == NULL, 1);
     session_free(s);
 
-    assert_int_equal(session_open(path, &s, &err), 0);
+    s = open_scenario("tests/session/nan-row.ini");
     assert_int_equal(scenario_set(&s->subject.scenario, "capture.mem", "1KiB", &err), 0);
     assert_int_equal(session_start(s), 0);
     assert_int_equal(session_finish(s, 0), -1);
@@ -623,7 +597,6 @@ static void test_not_recorded_is_not_fine(void **state)
     session_free(s);
 }
 
-/* Heads counted round within a batch, and through the batches as they lie in memory, part at the last one. */
 /* What a map reads is what the verdicts come to, for every tile of every stage. */
 static void test_outcomes_are_those_of_the_verdicts(void **state)
 {
@@ -656,6 +629,7 @@ static void test_outcomes_are_those_of_the_verdicts(void **state)
     assert_true(seen & 1u << STATUS_UPSTREAM);
 }
 
+/* Heads counted round within a batch, and through the batches as they lie in memory, part at the last one. */
 static void test_next_kv_head(void **state)
 {
     (void)state;

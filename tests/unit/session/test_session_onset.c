@@ -6,6 +6,7 @@
 
 #include "engine/session/session.h"
 #include "engine/verdict/onset.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,14 +15,7 @@
 
 static struct session *run(const char *path)
 {
-    char full[600];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(full, sizeof full, "%s/%s.ini", paths.root, path);
-    if (session_open(full, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
+    struct session *s = open_scenario("%s.ini", path);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     return s;

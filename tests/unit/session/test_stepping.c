@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/session/session.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +15,7 @@
 /* A session on tests/session/NAME.ini, run and judged to the end. */
 static struct session *run(const char *name)
 {
-    char path[600];
-    struct runner_paths paths;
-    struct session *s;
-    struct err err = {0};
-    assert_int_equal(runner_find_paths(&paths, &err), 0);
-    snprintf(path, sizeof path, "%s/tests/session/%s.ini", paths.root, name);
-    if (session_open(path, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
+    struct session *s = open_scenario("tests/session/%s.ini", name);
     assert_int_equal(session_start(s), 0);
     session_finish(s, 0);
     return s;

@@ -7,23 +7,18 @@
 #include "engine/session/look.h"
 #include "engine/session/session.h"
 #include "tests/unit/lib/golden.h"
+#include "tests/unit/lib/open_scenario.h"
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char root[512];
-
 /* settings: NULL-terminated keys and values on top of the scenario's. */
 static struct session *run(const char *scenario, const char *const *settings)
 {
-    char path[1024];
-    struct session *s;
+    struct session *s = open_scenario("%s.ini", scenario);
     struct err err = {0};
-    snprintf(path, sizeof path, "%s/%s.ini", root, scenario);
-    if (session_open(path, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
     for (; settings && *settings; settings += 2)
         if (scenario_set(&s->subject.scenario, settings[0], settings[1], &err) != 0)
             fail_msg("%s: %s", settings[0], err.message);
@@ -144,17 +139,6 @@ static void rules(void **state)
     expect_rule("scenarios/blind-60/sum-rescaled-in-the-loop", "findings-pattern");
 }
 
-static int find_root(void **state)
-{
-    struct runner_paths paths;
-    struct err err = {0};
-    (void)state;
-    if (runner_find_paths(&paths, &err) != 0)
-        return -1;
-    snprintf(root, sizeof root, "%s", paths.root);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,5 +146,5 @@ int main(void)
         cmocka_unit_test(softmax_states),   cmocka_unit_test(biased_rounding),
         cmocka_unit_test(findings),         cmocka_unit_test(rules),
     };
-    return cmocka_run_group_tests_name("views of numbers", tests, find_root, NULL);
+    return cmocka_run_group_tests_name("views of numbers", tests, NULL, NULL);
 }

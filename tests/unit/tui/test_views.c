@@ -605,102 +605,6 @@ static void resources_of_a_run_on_a_gpu(void **state)
     session_free(s);
 }
 
-static char *edited(const char *text, const char *old, const char *now)
-{
-    const char *at = strstr(text, old);
-    char *made = malloc(strlen(text) + strlen(now) + 1);
-    assert_non_null(at);
-    sprintf(made, "%.*s%s%s", (int)(at - text), text, now, at + strlen(old));
-    return made;
-}
-
-/* One run more, of a kernel with other words in it than the shown one's; old NULL: with the same. */
-static void add_run(struct session *s, enum hand_mistake mistake, const char *old, const char *now)
-{
-    struct hand_made made = hand_made_usual;
-    made.mistake = mistake;
-    struct trace *t = hand_made_trace(&made);
-    if (old) {
-        free(t->info.source);
-        t->info.source = edited(s->run.trace->info.source, old, now);
-    }
-    hand_made_judge(s, t);
-    struct run *run = &s->runs.at[s->runs.n - 1];
-    run->at = 60 * (time_t)run->number;
-}
-
-/* Scores were scaled twice, then a repair went wrong in O. */
-static struct session *three_runs(void)
-{
-    struct session *s = hand_made_session(&hand_made_usual);
-    add_run(s, HAND_S_SCALED_TWICE, NULL, NULL);
-    session_name_run(s, 1, "as it came");
-    session_note_saved(s, 1, "as-it-came.safetensors");
-    add_run(s, HAND_S_SCALED_TWICE, "        float s0 = 0, s1 = 0;\n",
-            "        float s0 = 0;\n        float s1 = 0;\n");
-    add_run(s, HAND_O_DOUBLED, "        s0 *= p.scale * p.scale; s1 *= p.scale * p.scale;\n",
-            "        s0 *= p.scale;\n");
-    session_show_run(s, 1);
-    session_show_run(s, 3);
-    return s;
-}
-
-static void runs_and_changes(void **state)
-{
-    (void)state;
-    struct session *s = three_runs();
-    assert_int_equal(session_watch(s, 1), 0);
-    golden_screen(s, VIEW_OVERVIEW, NULL, 80, 24, "changed");
-    golden_view(s, VIEW_RUNS, NULL, "runs-three");
-    golden_view(s, VIEW_CHANGES, NULL, "changes-three");
-    session_show_run(s, 2);
-    assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "since run 1: as before"));
-    session_show_run(s, 1); /* nothing before it */
-    char *text = golden_draw(s, VIEW_OVERVIEW, 120, 40, false, NULL);
-    assert_null(strstr(text, "since run"));
-    assert_null(strstr(text, "▲"));
-    free(text);
-    assert_true(golden_has(s, VIEW_CHANGES, 120, 40, "there is no run before this one"));
-    for (int i = 0; i < 9; i++) /* the ring is full: room for a line of each, and what is said of one */
-        add_run(s, HAND_S_SCALED_TWICE, i % 2 ? "scalar dots" : "scalar dot products",
-                i % 2 ? "scalar dot products" : "scalar dots");
-    golden_view(s, VIEW_RUNS, NULL, "runs-full");
-    session_free(s);
-}
-
-/* The panel of a build that failed, and the run behind it. */
-static void build_error_over_a_run(void **state)
-{
-    (void)state;
-    struct session *s = three_runs();
-    s->job.phase = PHASE_FAILED;
-    s->job.made_run = 0;
-    err_set(&s->job.err, ERR_BUILD, "kernels/v2b_scalar.cu:71:16", "%s",
-            "'scal' was not declared in this scope; did you mean 'scale'?\n"
-            "   71 |         s0 *= p.scal * p.scale;\n"
-            "      |                 ^~~~\n"
-            "      |                 scale\n"
-            "kernels/v2b_scalar.cu:80:9: warning: unused variable 'x' [-Wunused-variable]\n"
-            "kernels/v2b_scalar.cu: In function 'void attention(asc_problem)':\n"
-            "kernels/v2b_scalar.cu:93:5: error: expected ';' before '}' token");
-    golden_view(s, VIEW_ERRORS, NULL, "build-error");
-    golden_top(s, "build-error-behind");
-    struct view_state vs = {.selected = 0};
-    char file[256];
-    assert_int_equal(views[VIEW_ERRORS]->count(s), 7);
-    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 71);
-    assert_string_equal(file, "kernels/v2b_scalar.cu");
-    vs.selected = 5; /* both errors stand before the warning */
-    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 93);
-    vs.selected = 1000;
-    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 80);
-    s->job.phase = PHASE_READY;
-    s->job.err = (struct err){0};
-    assert_int_equal(views[VIEW_ERRORS]->count(s), 0);
-    assert_int_equal(views[VIEW_ERRORS]->place(s, &vs, file, sizeof file), 0);
-    session_free(s);
-}
-
 static void show_says_what_is_wrong(void **state)
 {
     (void)state;
@@ -732,7 +636,6 @@ static void show_says_what_is_wrong(void **state)
 
 int main(void)
 {
-    setenv("TZ", "UTC", 1); /* times of runs */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_run),
         cmocka_unit_test(other_places),
@@ -759,8 +662,6 @@ int main(void)
         cmocka_unit_test(every_size),
         cmocka_unit_test(ascii_is_seven_bits),
         cmocka_unit_test(resources_of_a_run_on_a_gpu),
-        cmocka_unit_test(runs_and_changes),
-        cmocka_unit_test(build_error_over_a_run),
         cmocka_unit_test(show_says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
