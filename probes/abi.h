@@ -16,7 +16,7 @@ enum asc_dtype {
     ASC_DTYPES
 };
 
-/* "Nobody wrote this", see engine/base/dtype.h. */
+/* "Uninitialized", see engine/base/dtype.h. */
 #define ASC_UNWRITTEN_16 0x7FF5u
 #define ASC_UNWRITTEN_32 0x7FF57FF5u
 #define ASC_UNWRITTEN_64 0x7FF57FF57FF57FF5ull

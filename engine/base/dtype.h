@@ -35,7 +35,7 @@ double dtype_ulp(enum dtype t, double x);
 /* The larger of two errors; one that is no number is larger than all others, where fmax() drops it. */
 double error_larger(double a, double b);
 
-/* "Nobody wrote this": the same 16 bits repeated, NaN in f16, bf16, f32 and f64 alike (0x7FFx is the least that f64
+/* "Uninitialized": the same 16 bits repeated, NaN in f16, bf16, f32 and f64 alike (0x7FFx is the least that f64
    asks for), distinct from the executor's shared-memory poison and from what arithmetic returns for NaN (0x7FFF...,
    0x7FC0..., 0x7FF8...). 8-bit and integer types have no room for one. */
 #define UNWRITTEN_16 0x7FF5u

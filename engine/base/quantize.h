@@ -4,8 +4,8 @@
    type: 127 (u8, whose values are the code minus 128), 448 (e4m3), 57344 (e5m2). A group of zeros has scale 1.
    code = x / scale, rounded to nearest even, saturating; u8: plus 128. Or x times limit / amax, which is 1 there too.
    NaN becomes the code of NaN, and of u8, which has none, 128. */
-#ifndef BASE_QUANTISE_H
-#define BASE_QUANTISE_H
+#ifndef BASE_QUANTIZE_H
+#define BASE_QUANTIZE_H
 
 #include "engine/base/dtype.h"
 

@@ -56,7 +56,7 @@ static void write_detail(const struct job *job, enum asc_channel ch, int has_loc
     d->rows = stage->rows;
     d->cols = stage->cols;
     fill(d->got, stage->recorded ? stage->got : NULL, n);
-    if (stage->recorded && (ch == asc_s || ch == asc_p)) /* masked elements that nobody wrote are shown as that */
+    if (stage->recorded && (ch == asc_s || ch == asc_p)) /* masked elements that were never written are shown as that */
         values_load(scratch_captured(job->s, job->c, ch), d->got);
     fill(d->want_local, has_local ? stage->want[LOCAL] : NULL, n);
     fill(d->bound_local, has_local ? stage->bound[LOCAL] : NULL, n);

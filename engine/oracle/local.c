@@ -101,7 +101,7 @@ static const double *captured_m(const struct oracle_case *c, const struct operan
     return room;
 }
 
-/* A NaN score that the kernel has had, and that its maximum drops; one that nobody wrote could be anything. */
+/* A NaN score that the kernel has had, and that its maximum drops; one that was never written could be anything. */
 static bool dropped_nan(const struct oracle_case *c, const struct operands *x, int r, int col)
 {
     const struct matrix *m = values_captured(c, x->kv, asc_s);

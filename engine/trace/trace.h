@@ -163,7 +163,7 @@ struct tile {
 };
 
 /* Whether the trace can say anything about a channel: a probe recorded it, or, for o and lse, the run completed and
-   left its output. Of an lse that nobody wrote it says nothing: see trace_lse(). */
+   left its output. Of an lse that was never written it says nothing: see trace_lse(). */
 bool trace_has(const struct trace *t, enum asc_channel ch);
 bool trace_complete(const struct trace *t); /* the run came to its end */
 

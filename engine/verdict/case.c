@@ -118,7 +118,7 @@ static const float *made_scales(const struct trace *t, char which, int head, str
     return scale;
 }
 
-enum { NO_NEIGHBOURS, NEIGHBOURS };
+enum { NO_NEIGHBORS, NEIGHBORS };
 
 /* How rows first .. of a head are coded; its neighbors' scales too, if they are asked for. -1 where memory ran out. */
 static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbors,
@@ -153,8 +153,8 @@ static struct matrix valid_part(struct tile tile)
     return (struct matrix){tile.data, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
 }
 
-/* One-byte types have no pattern that says that nobody wrote an element. Of a tile that no probe came to, as its stamps
-   say, all rows are the same never-written one. */
+/* One-byte types have no pattern that says that an element was never written. Of a tile that no probe came to, as its
+   stamps say, all rows are the same never-written one. */
 static int take_unvisited(const struct trace *t, int slot, struct slot_case *out)
 {
     const size_t cols = (size_t)(t->plan.bc > t->problem.head_dim ? t->plan.bc : t->problem.head_dim);
@@ -347,9 +347,9 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
-    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBOURS, out, &c->q_codes) != 0 ||
-        coding_of(t, 'k', place[0], kv_head, 0, NEIGHBOURS, out, &c->k_codes) != 0 ||
-        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBOURS, out, &c->v_codes) != 0) {
+    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBORS, out, &c->q_codes) != 0 ||
+        coding_of(t, 'k', place[0], kv_head, 0, NEIGHBORS, out, &c->k_codes) != 0 ||
+        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBORS, out, &c->v_codes) != 0) {
         slot_case_free(out);
         return -1;
     }
@@ -439,7 +439,7 @@ int case_sources(const struct trace *t, struct case_sources *out)
             *source = (struct source){.of = of[i], .head = head};
             source->rows =
                 input_rows(t, which[i], head / heads, head % heads, 0, of[i] == asc_q ? p->q_len : p->kv_len);
-            if (coding_of(t, which[i], head / heads, head % heads, 0, NO_NEIGHBOURS, &out->scales[out->n++],
+            if (coding_of(t, which[i], head / heads, head % heads, 0, NO_NEIGHBORS, &out->scales[out->n++],
                           &source->coding) != 0) {
                 case_sources_free(out);
                 return -1;

@@ -209,7 +209,7 @@ struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot);
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place);
 bool judgement_any(const struct judgement *j); /* something is judged; a run of which nothing is, is not clean */
 bool judgement_slot_done(const struct judgement *j, int slot);
-/* Elements of a tile. excused: nobody wrote them as the run ended early, or as the kernel never came to this tile;
+/* Elements of a tile. excused: never written, as the run ended early, or as the kernel never came to this tile;
    these are no fault of the stage, and neither judged nor bad. */
 struct tile_count {
     uint64_t judged, bad, excused;

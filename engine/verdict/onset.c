@@ -148,7 +148,7 @@ void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
     snprintf(out, ONSET_WORDS_BYTES, "it propagates to %s%s and does not reach O", channel_label(r->last), kv);
 }
 
-/* What says more of such an element than its origin. Memory that nobody wrote has a reason of its own. */
+/* What says more of such an element than its origin. Uninitialized memory has a reason of its own. */
 static const struct trace_event *event_of(const struct judgement *j, const struct trace *t, enum nan_origin origin,
                                           enum asc_channel ch)
 {

@@ -98,7 +98,7 @@ static bool never_came(const struct judgement *j, struct place place, const stru
     return v->count[CLASS_MISSING] > 0 && v->count[CLASS_MISSING] == elements(v) && slot_left_out(j, place.slot);
 }
 
-/* Elements nobody wrote because the run ended early, or because the kernel never came to this tile: not the stage's
+/* Elements never written because the run ended early, or because the kernel never came to this tile: not the stage's
    fault. */
 static uint64_t excused(const struct judgement *j, struct place place, const struct verdict *v)
 {

@@ -22,7 +22,7 @@ static struct look look_of(const struct picture *p, uint8_t style)
 
 static unsigned color_of(int color, unsigned by_default)
 {
-    return color == COLOUR_DEFAULT ? by_default : theme_rgb(color);
+    return color == ANSI_DEFAULT ? by_default : theme_rgb(color);
 }
 
 /* What a style's characters, and what lies behind them. */

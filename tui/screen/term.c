@@ -63,7 +63,7 @@ static void make_styles(void)
         term.attributes[i] = attributes_of(look.attributes);
         term.pairs[i] = 0;
         /* The numbers are curses' own; -1 is the default in both. */
-        if ((look.fg != COLOUR_DEFAULT || look.bg != COLOUR_DEFAULT) && i + 1 < COLOR_PAIRS &&
+        if ((look.fg != ANSI_DEFAULT || look.bg != ANSI_DEFAULT) && i + 1 < COLOR_PAIRS &&
             init_pair((short)(i + 1), (short)look.fg, (short)look.bg) == OK)
             term.pairs[i] = (short)(i + 1);
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct look looks[STYLE_COUNT] = {
-#define STYLE(id, fg, bg, attrs) [id] = {COLOUR_##fg, COLOUR_##bg, attrs},
+#define STYLE(id, fg, bg, attrs) [id] = {ANSI_##fg, ANSI_##bg, attrs},
 #include "tui/screen/styles.def"
 #undef STYLE
 };
@@ -38,9 +38,9 @@ struct look theme_look(const struct theme *theme, enum style style, int colors)
     }
     /* A color that the terminal has not is better its own than a wrong one. */
     if (colors < 8 || look.fg >= colors)
-        look.fg = COLOUR_DEFAULT;
+        look.fg = ANSI_DEFAULT;
     if (colors < 8 || look.bg >= colors)
-        look.bg = COLOUR_DEFAULT;
+        look.bg = ANSI_DEFAULT;
     return look;
 }
 
@@ -57,7 +57,7 @@ enum background theme_background(void)
     if (!last || sscanf(last + 1, "%2d%n", &color, &end) != 1 || last[1 + end] || color < 0 || color > 15)
         return BACKGROUND_UNKNOWN;
     /* White and the bright colors but bright black are light. */
-    return color == COLOUR_WHITE || color > 8 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+    return color == ANSI_WHITE || color > 8 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
 }
 
 unsigned theme_rgb(int color)
@@ -112,7 +112,7 @@ int theme_parse_look(const char *text, struct look *out, char *wrong, size_t byt
     static const char *const attributes[] = {"bold", "dim", "reverse", "underline"};
     char copy[96], *rest = NULL;
     int behind = 0; /* 1: after "on" */
-    *out = (struct look){COLOUR_DEFAULT, COLOUR_DEFAULT, 0};
+    *out = (struct look){ANSI_DEFAULT, ANSI_DEFAULT, 0};
     snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, " ,\t", &rest); word; word = strtok_r(NULL, " ,\t", &rest)) {
         unsigned attribute = 0;
@@ -124,7 +124,7 @@ int theme_parse_look(const char *text, struct look *out, char *wrong, size_t byt
             out->attributes |= attribute;
         } else if (strcmp(word, "on") == 0) {
             behind = 1;
-        } else if (color >= COLOUR_DEFAULT) {
+        } else if (color >= ANSI_DEFAULT) {
             *(behind ? &out->bg : &out->fg) = color;
         } else {
             snprintf(wrong, bytes, "%s", word);

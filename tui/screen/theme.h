@@ -7,15 +7,15 @@
 #include "tui/screen/canvas.h"
 
 enum color {
-    COLOUR_DEFAULT = -1, /* the terminal's own */
-    COLOUR_BLACK,        /* ANSI order from here on, then the 256-color table */
-    COLOUR_RED,
-    COLOUR_GREEN,
-    COLOUR_YELLOW,
-    COLOUR_BLUE,
-    COLOUR_MAGENTA,
-    COLOUR_CYAN,
-    COLOUR_WHITE
+    ANSI_DEFAULT = -1, /* the terminal's own */
+    ANSI_BLACK,        /* ANSI order from here on, then the 256-color table */
+    ANSI_RED,
+    ANSI_GREEN,
+    ANSI_YELLOW,
+    ANSI_BLUE,
+    ANSI_MAGENTA,
+    ANSI_CYAN,
+    ANSI_WHITE
 };
 
 enum attribute { ATTR_BOLD = 1, ATTR_DIM = 2, ATTR_REVERSE = 4, ATTR_UNDERLINE = 8 };
@@ -23,7 +23,7 @@ enum attribute { ATTR_BOLD = 1, ATTR_DIM = 2, ATTR_REVERSE = 4, ATTR_UNDERLINE =
 enum background { BACKGROUND_UNKNOWN, BACKGROUND_DARK, BACKGROUND_LIGHT };
 
 struct look {
-    int fg, bg;          /* of the 256-color table, whose first eight are enum color; or COLOUR_DEFAULT */
+    int fg, bg;          /* of the 256-color table, whose first eight are enum color; or ANSI_DEFAULT */
     unsigned attributes; /* set of enum attribute */
 };
 

@@ -85,7 +85,7 @@ static struct source source_of(const struct oracle_case *c, enum asc_channel ch,
     return (struct source){&c->captured[kv * ASC_CHANNELS + (int)ch], padding ? &padding[kv] : NULL};
 }
 
-/* false: there is no such element, or nobody wrote it. */
+/* false: there is no such element, or it was never written. */
 static bool load(const struct source *from, int row, int col, double *x)
 {
     const struct matrix *m = from->m;

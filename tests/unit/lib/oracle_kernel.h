@@ -29,7 +29,7 @@ enum mistake {
     S_PLUS_MILLI,
     S_LAST_PRODUCT,
     S_RESULT_TRANSPOSED,
-    S_NEIGHBOUR_TILE,
+    S_NEIGHBOR_TILE,
     S_NEXT_KEY,
     S_HALF_OF_D,
     S_Q_ROUNDED_BF16,
@@ -50,7 +50,7 @@ enum mistake {
     U_KEY_MISSING,
     U_ALPHA_FORGOTTEN,
     U_ALPHA_TWICE,
-    O_UNNORMALISED,
+    O_UNNORMALIZED,
     O_TRUNCATED,
     LSE_BASE_2,
     M_LEFT_BEHIND, /* P stands on the new maximum, m does not */

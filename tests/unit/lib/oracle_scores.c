@@ -150,7 +150,7 @@ float run_score(const struct kernel_run *run, const float *q, const float *k, co
         return factor * sum_products(s, a, k + (col + 1) % s->bc * D, D, 1, 0);
     case S_RESULT_TRANSPOSED:
         return factor * sum_products(s, q + col % s->br * D, k + row % s->bc * D, D, 1, 0);
-    case S_NEIGHBOUR_TILE:
+    case S_NEIGHBOR_TILE:
         for (int d = 0; d < D; d++)
             other[d] = (float)dtype_load(s->dtype, run->k, (size_t)(((kv + 1) * s->bc + col) % s->kv_len * D + d));
         return factor * sum_products(s, a, other, D, 1, 0);

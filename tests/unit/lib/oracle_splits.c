@@ -189,7 +189,7 @@ void run_end(const struct kernel_run *run, const struct state *splits, int n)
                                                       : INFINITY;
         run_record(run, asc_lse, 0, (size_t)r, lse);
         for (int d = 0; d < D; d++) {
-            float o = u[d] * (s->mistake == O_UNNORMALISED ? 1 : inverse) * run_scale_of_o(run);
+            float o = u[d] * (s->mistake == O_UNNORMALIZED ? 1 : inverse) * run_scale_of_o(run);
             if (s->mistake == O_TRUNCATED)
                 o = truncate_f16(o);
             run_record(run, asc_o, 0, (size_t)(r * D + d), o);

@@ -51,7 +51,7 @@ static void blames_the_stage(void **state)
         {U_KEY_MISSING, SET(u), SET(u) | SET(o)},
         {U_ALPHA_FORGOTTEN, SET(u), SET(u) | SET(o)},
         {U_ALPHA_TWICE, SET(u), SET(u) | SET(o)},
-        {O_UNNORMALISED, SET(o), SET(o)},
+        {O_UNNORMALIZED, SET(o), SET(o)},
         {O_TRUNCATED, SET(o), 0},
         {LSE_BASE_2, SET(lse), SET(lse)},
         {K_ROW_SWAPPED, SET(k), SET(k) | SET(s)},
@@ -86,7 +86,7 @@ static void upstream_stays_right(void **state)
     assert_true(fabsf(v->ratio_median - 0.125f) < 1e-6f && v->ratio_spread < 1e-6f);
     assert_true(v->worst_ratio > 100 && v->visited && !v->masked);
     kernel_run_free(run);
-    s.mistake = O_UNNORMALISED;
+    s.mistake = O_UNNORMALIZED;
     run = judged(&s);
     assert_int_equal(bad_stages(run, 1), SET(o));
     kernel_run_free(run);

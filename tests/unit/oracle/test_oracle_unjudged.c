@@ -81,7 +81,7 @@ static void output_alone_is_judged(void **state)
 static void output_alone_is_found_wrong(void **state)
 {
     (void)state;
-    const enum mistake mistakes[] = {S_SCALED_TWICE, O_UNNORMALISED, U_KEY_MISSING, L_ALPHA_FORGOTTEN};
+    const enum mistake mistakes[] = {S_SCALED_TWICE, O_UNNORMALIZED, U_KEY_MISSING, L_ALPHA_FORGOTTEN};
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         for (int with_q = 0; with_q < 2; with_q++) {
             struct spec s = base;

@@ -228,9 +228,9 @@ static void impossible_sizes_are_refused(void **state)
 static void colors_are_a_choice(void **state)
 {
     (void)state;
-    assert_int_equal(theme_look(NULL, STYLE_BAD, 256).fg, COLOUR_RED);
-    assert_int_equal(theme_look(NULL, STYLE_BAD, 8).fg, COLOUR_RED);
-    assert_int_equal(theme_look(NULL, STYLE_BAD, 0).fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 256).fg, ANSI_RED);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 8).fg, ANSI_RED);
+    assert_int_equal(theme_look(NULL, STYLE_BAD, 0).fg, ANSI_DEFAULT);
     assert_int_equal(theme_look(NULL, STYLE_BAD, 0).attributes, ATTR_BOLD);
     setenv("NO_COLOR", "", 1);
     assert_int_equal(theme_colors(256), 256);
@@ -283,8 +283,8 @@ static void backgrounds_have_looks(void **state)
     struct theme theme = {.background = BACKGROUND_DARK};
     const int dark = theme_look(&theme, STYLE_BAD, 256).fg;
     assert_true(dark >= 16);
-    assert_int_equal(theme_look(&theme, STYLE_BAD, 255).fg, COLOUR_RED); /* the table has 256 */
-    assert_int_equal(theme_look(&theme, STYLE_TEXT, 256).fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_look(&theme, STYLE_BAD, 255).fg, ANSI_RED); /* the table has 256 */
+    assert_int_equal(theme_look(&theme, STYLE_TEXT, 256).fg, ANSI_DEFAULT);
     assert_false(theme_look(&theme, STYLE_DIM, 256).attributes & ATTR_DIM);
     theme.background = BACKGROUND_LIGHT;
     assert_true(theme_look(&theme, STYLE_BAD, 256).fg >= 16);
@@ -320,11 +320,11 @@ static void looks_are_words(void **state)
     struct look look;
     char wrong[32] = "";
     assert_int_equal(theme_parse_look("red on 17 bold underline", &look, wrong, sizeof wrong), 0);
-    assert_int_equal(look.fg, COLOUR_RED);
+    assert_int_equal(look.fg, ANSI_RED);
     assert_int_equal(look.bg, 17);
     assert_int_equal(look.attributes, ATTR_BOLD | ATTR_UNDERLINE);
     assert_int_equal(theme_parse_look("", &look, wrong, sizeof wrong), 0);
-    assert_int_equal(look.fg, COLOUR_DEFAULT);
+    assert_int_equal(look.fg, ANSI_DEFAULT);
     assert_int_equal(theme_parse_look("255", &look, wrong, sizeof wrong), 0);
     static const char *const none[] = {"256", "-1", "pink", "12x"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
@@ -333,7 +333,7 @@ static void looks_are_words(void **state)
     }
     struct theme theme = {.background = BACKGROUND_DARK, .has_own[STYLE_BAD] = 1, .own[STYLE_BAD] = {208, -1, 0}};
     assert_int_equal(theme_look(&theme, STYLE_BAD, 256).fg, 208);
-    assert_int_equal(theme_look(&theme, STYLE_BAD, 16).fg, COLOUR_DEFAULT);
+    assert_int_equal(theme_look(&theme, STYLE_BAD, 16).fg, ANSI_DEFAULT);
     assert_int_equal(style_from_name("nonfinite"), STYLE_NONFINITE);
     assert_int_equal(style_from_name("NONFINITE"), -1);
 }

@@ -116,7 +116,7 @@ static void what_it_sets(void **state)
     assert_int_equal(config.theme.background, BACKGROUND_LIGHT);
     assert_true(config.theme.has_own[STYLE_BAD]);
     assert_int_equal(config.theme.own[STYLE_BAD].fg, 208);
-    assert_int_equal(config.theme.own[STYLE_BAD].bg, COLOUR_BLACK);
+    assert_int_equal(config.theme.own[STYLE_BAD].bg, ANSI_BLACK);
     assert_int_equal(action_of_key('R'), ACTION_RERUN);
     assert_int_equal(action_of_key('r'), ACTION_NONE);
     assert_int_equal(action_of_key('q'), ACTION_NONE);
