@@ -65,6 +65,7 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
                                         .bytes = bytes,
                                         .dtype = list->dtype[i],
                                         .output = i == ARRAY_O || i == ARRAY_LSE,
+                                        .unwritten = i >= ARRAY_O,
                                         .guard_bytes = a->guard_bytes[i]};
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);

@@ -42,6 +42,8 @@ const struct simt_options *launch_options(void)
 void simt_configure(const struct simt_options *wanted)
 {
     options = *wanted;
+    if (checks_wanted())
+        checks_configure(wanted);
 }
 
 void simt_cancel(void)
@@ -187,7 +189,7 @@ static int run(const struct simt_launch *l)
     pthread_t thread[WORKERS_MAX];
     unsigned n = 0;
     if (checks_wanted())
-        checks_begin_launch(&options);
+        checks_begin_launch();
     for (; n < wanted; n++) {
         struct worker *w = worker_get(n, threads);
         if (!w)

@@ -20,7 +20,7 @@ const char *found_by_name(enum found_by by)
 
 bool finding_is_open(const struct finding *f)
 {
-    return !f->loop && f->reason > 0 && !f->event && f->found_by == FOUND_BY_RUN && !finding_has_rule(f);
+    return !f->loop && f->reason > 0 && f->found_by == FOUND_BY_RUN && !finding_has_rule(f);
 }
 
 unsigned findings_open(const struct judgement *j)
@@ -71,6 +71,7 @@ int finding_close(struct finding *f, const struct found_again *found)
     char *reason = finding_reason(f, &bytes);
     snprintf(reason, bytes, "%s (%s)", why, ways[found->by].words);
     f->again = kept;
+    f->event = 0;
     f->found_by = found->by;
     return 0;
 }

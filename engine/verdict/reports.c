@@ -124,6 +124,12 @@ void event_lines(const struct trace_event *e, int short_names, char *out, size_t
     snprintf(out, bytes, "%s%s", here, e->other_line <= 0 || same ? "" : there);
 }
 
+/* O and LSE are made of the same, and none of the other: what makes one may stand before the other's probe. */
+static bool are_made_together(enum asc_channel a, enum asc_channel b)
+{
+    return (a == asc_o || a == asc_lse) && (b == asc_o || b == asc_lse);
+}
+
 /* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
 static bool between_probes(const struct trace *t, enum asc_channel ch, struct event_place at)
 {
@@ -133,7 +139,8 @@ static bool between_probes(const struct trace *t, enum asc_channel ch, struct ev
         return false;
     for (size_t i = 0; i < t->info.n_sites; i++) {
         const struct trace_site *site = &t->info.sites[i];
-        if (site->line < own->line && site->line > before && strcmp(site->file, own->file) == 0)
+        if (site->line < own->line && site->line > before && strcmp(site->file, own->file) == 0 &&
+            !are_made_together(ch, site->channel))
             before = site->line;
     }
     return before > 0 && at.line > before;

@@ -216,12 +216,50 @@ __global__ void blocks(float *o, int step)
 
 __global__ void block_atomics(float *o)
 {
-    atomicAdd(&o[threadIdx.x], 1.0f);
+    atomicAdd(&o[threadIdx.x], 1.0f); // at: block-atomics
 }
 
 __global__ void same_element(float *o, int divide)
 {
     o[threadIdx.x / divide] = 1; // at: same-element
+}
+
+// Elements from n on stay as they are.
+__global__ void fill(float *to, int n)
+{
+    if (threadIdx.x < n)
+        to[threadIdx.x] = threadIdx.x;
+}
+
+__global__ void unfilled(const float *from)
+{
+    sink[threadIdx.x] = from[threadIdx.x]; // at: unfilled
+}
+
+__global__ void unfilled_vector(const float *from)
+{
+    const float4 x = reinterpret_cast<const float4 *>(from)[threadIdx.x]; // at: unfilled-vector
+    sink[threadIdx.x] = x.x + x.w;
+}
+
+__global__ void unfilled_copy(const float *from)
+{
+    __shared__ __align__(16) float x[128 * 4];
+    __pipeline_memcpy_async(&x[threadIdx.x * 4], &from[threadIdx.x * 4], 16); // at: unfilled-copy
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+}
+
+// The bytes that memory holds before anybody writes: they are written as values too.
+__global__ void fill_bytes(uint8_t *to, int but)
+{
+    if (threadIdx.x != but)
+        to[threadIdx.x] = threadIdx.x % 2 ? 0x7F : 0xF5;
+}
+
+__global__ void unfilled_bytes(const uint8_t *from)
+{
+    sink[threadIdx.x] = from[threadIdx.x]; // at: unfilled-bytes
 }
 
 // wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait.
@@ -403,11 +441,12 @@ __global__ void dropped(float *in, float *o)
     o[threadIdx.x] = x[0];                          // at: dropped-writers
 }
 
-extern "C" float *simt_array(int output);
+extern "C" float *simt_array(int which);
 
 extern "C" int simt_case(const char *name)
 {
-    float *in = simt_array(0), *out = simt_array(1);
+    float *in = simt_array(0), *out = simt_array(1), *work = simt_array(2);
+    uint8_t *work_bytes = reinterpret_cast<uint8_t *>(work);
 #define CASE(text, kernel, grid, block, shared, ...)                                                                   \
     if (!strcmp(name, text))                                                                                           \
         return simt_launch_kernel(text, kernel, dim3(grid), dim3(block), shared, ##__VA_ARGS__);
@@ -443,7 +482,35 @@ extern "C" int simt_case(const char *name)
     CASE("clean-beyond-global", beyond_global, 1, 32, 0, out, 512 - 3 - 32)
     CASE("blocks", blocks, 2, 128, 0, out, 127)
     CASE("clean-blocks", blocks, 2, 128, 0, out, 128)
+#define FIRST(text, kernel, ...)                                                                                       \
+    if (!strcmp(name, text) && simt_launch_kernel(text, kernel, dim3(1), dim3(128), 0, __VA_ARGS__))                   \
+        return -1;
+#define CLEARED(text, array)                                                                                           \
+    if (!strcmp(name, text))                                                                                           \
+        cudaMemset(array, 0x7F, 512);
+    CLEARED("clean-block-atomics", out)
     CASE("clean-block-atomics", block_atomics, 2, 128, 0, out)
+    FIRST("unfilled", fill, work, 127)
+    CASE("unfilled", unfilled, 1, 128, 0, work)
+    FIRST("unfilled-output", fill, out, 127)
+    CASE("unfilled-output", unfilled, 1, 128, 0, out)
+    FIRST("clean-unfilled", fill, work, 128)
+    CASE("clean-unfilled", unfilled, 1, 128, 0, work)
+    CLEARED("clean-unfilled-memset", work)
+    CASE("clean-unfilled-memset", unfilled, 1, 128, 0, work)
+    CASE("clean-unfilled-input", unfilled, 1, 128, 0, in)
+    FIRST("unfilled-vector", fill, work, 127)
+    CASE("unfilled-vector", unfilled_vector, 1, 32, 0, work)
+    FIRST("clean-unfilled-vector", fill, work, 128)
+    CASE("clean-unfilled-vector", unfilled_vector, 1, 32, 0, work)
+    FIRST("unfilled-copy", fill, work, 127)
+    CASE("unfilled-copy", unfilled_copy, 1, 32, 0, work)
+    FIRST("block-atomics", fill, work, 127)
+    CASE("block-atomics", block_atomics, 1, 128, 0, work)
+    FIRST("unfilled-bytes", fill_bytes, work_bytes, 77)
+    CASE("unfilled-bytes", unfilled_bytes, 1, 128, 0, work_bytes)
+    FIRST("clean-unfilled-bytes", fill_bytes, work_bytes, -1)
+    CASE("clean-unfilled-bytes", unfilled_bytes, 1, 128, 0, work_bytes)
     CASE("same-element", same_element, 1, 128, 0, out, 2)
     CASE("clean-same-element", same_element, 1, 128, 0, out, 1)
     CASE("clean-copies", copies, 1, 128, 0, 0)

@@ -1,4 +1,4 @@
-/* Runs one case of checks.cu on an input and an output array, and prints what is reported, a line each. */
+/* Runs one case of checks.cu on an input, an output and a workspace, and prints what is reported, a line each. */
 #include "engine/base/dtype.h"
 #include "engine/simt/report.h"
 #include "engine/simt/simt.h"
@@ -9,16 +9,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, FLOATS = 509 }; /* the array ends 12 bytes before its page */
+enum { PAGE = 4096, FLOATS = 509, ARRAYS = 3 }; /* an array ends 12 bytes before its page */
 
 int simt_case(const char *name);
-float *simt_array(int output);
+float *simt_array(int which);
 
-static float *array[2];
+static float *array[ARRAYS];
 
-float *simt_array(int output)
+float *simt_array(int which)
 {
-    return array[output];
+    return array[which];
 }
 
 static void print_place(const char *file, int line)
@@ -57,9 +57,11 @@ static void report(void *ctx, const struct simt_report *r)
 
 int main(int argc, char **argv)
 {
-    struct simt_region regions[2] = {{.name = "in", .dtype = DTYPE_F32},
-                                     {.name = "O", .dtype = DTYPE_F32, .output = 1}};
-    for (int i = 0; i < 2; i++) { /* a page that nobody may reach on either side */
+    struct simt_region regions[ARRAYS] = {{.name = "in", .dtype = DTYPE_F32},
+                                          {.name = "O", .dtype = DTYPE_F32, .output = 1, .unwritten = 1},
+                                          {.name = "the workspace", .dtype = -1, .unwritten = 1}};
+    const uint32_t unwritten = UNWRITTEN_32;
+    for (int i = 0; i < ARRAYS; i++) { /* a page that nobody may reach on either side */
         unsigned char *pages = mmap(NULL, (size_t)3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, i ? PROT_READ | PROT_WRITE : PROT_READ) != 0)
             return 2;
@@ -67,12 +69,14 @@ int main(int argc, char **argv)
         regions[i].begin = array[i];
         regions[i].bytes = FLOATS * sizeof(float);
         regions[i].guard_bytes = PAGE;
+        for (int k = 0; k < FLOATS && i > 0; k++)
+            memcpy(&array[i][k], &unwritten, sizeof unwritten);
     }
     const struct simt_options options = {.workers = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1,
                                          .lane_order = argc > 3 ? (uint32_t)strtol(argv[3], NULL, 10) : 0,
                                          .report = report,
                                          .regions = regions,
-                                         .n_regions = 2};
+                                         .n_regions = ARRAYS};
     simt_configure(&options);
     const int failed = argc > 1 && simt_case(argv[1]) == 0 ? 0 : 1;
     for (int i = 0; i < FLOATS; i++)

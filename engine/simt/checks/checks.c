@@ -33,10 +33,15 @@ void checks_free(struct checks *c)
     free(c);
 }
 
-void checks_begin_launch(const struct simt_options *options)
+void checks_configure(const struct simt_options *options)
+{
+    global_configure(options);
+}
+
+void checks_begin_launch(void)
 {
     findings_begin_launch();
-    global_begin_launch(options);
+    global_begin_launch();
 }
 
 void checks_end_launch(struct worker *const *workers, unsigned n)
@@ -92,7 +97,7 @@ void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, u
     if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
         shadow_read(c, at, bytes, many, site);
     else if ((uintptr_t)p - c->stacks_begin >= c->stacks_bytes)
-        global_access(c, (uintptr_t)p, bytes, false, false, site);
+        global_access(c, (uintptr_t)p, bytes, READ, false, site);
 }
 
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,

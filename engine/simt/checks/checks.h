@@ -17,8 +17,11 @@ bool checks_wanted(void); /* the kernel was compiled with checks */
 struct checks *checks_new(void);
 void checks_free(struct checks *c);
 
+/* The arrays of the launches to come: what one of them writes is written for the next. */
+void checks_configure(const struct simt_options *options);
+
 /* Around a launch: every finding may be made again; at its end how often each was made is told. */
-void checks_begin_launch(const struct simt_options *options);
+void checks_begin_launch(void);
 void checks_end_launch(struct worker *const *workers, unsigned n);
 
 /* Before a block, once its shared memory is known; and behind its last thread. */

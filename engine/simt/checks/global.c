@@ -1,4 +1,4 @@
-/* Accesses to the arrays of a launch: their exact ends, who wrote an output, and what was written there. */
+/* Accesses to the arrays of a launch: their exact ends, what nobody wrote, who wrote an output, and what. */
 #include "engine/base/dtype.h"
 #include "engine/simt/checks/state.h"
 #include "engine/simt/report.h"
@@ -27,12 +27,26 @@ static struct array {
     size_t element_bytes;
     struct owner *owner; /* owned, one for each element of an output; NULL: not looked at */
     size_t owner_bytes;
+    uint8_t *written; /* owned, one for each byte: 1: a thread has written it; NULL: an input */
 } arrays[REGIONS_MAX];
 static int n_arrays;
 
-void global_begin_launch(const struct simt_options *options)
+/* Zeros, which take memory where they are changed. */
+static void *make(const struct array *a, size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED)
+        return at;
+    report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
+    return NULL;
+}
+
+void global_configure(const struct simt_options *options)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < n_arrays; i++)
+        if (arrays[i].written)
+            munmap(arrays[i].written, arrays[i].end - arrays[i].begin);
     n_arrays = 0;
     for (int i = 0; i < options->n_regions && n_arrays < REGIONS_MAX; i++) {
         const struct simt_region *r = &options->regions[i];
@@ -47,23 +61,26 @@ void global_begin_launch(const struct simt_options *options)
                             .element_bytes = r->output ? dtype_bytes((enum dtype)r->dtype) : 1};
         a->page_begin = a->begin / page * page;
         a->page_end = (a->end + page - 1) / page * page;
-        if (!r->output)
-            continue;
-        a->owner_bytes = r->bytes / a->element_bytes * sizeof *a->owner;
-        void *owners =
-            mmap(NULL, a->owner_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        a->owner = owners == MAP_FAILED ? NULL : owners;
-        if (!a->owner)
-            report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "out of memory for the access checks of %s", a->name);
+        a->written = r->unwritten ? make(a, r->bytes) : NULL;
+    }
+}
+
+void global_begin_launch(void)
+{
+    for (int i = 0; i < n_arrays; i++) {
+        struct array *a = &arrays[i];
+        a->owner_bytes = (a->end - a->begin) / a->element_bytes * sizeof *a->owner;
+        a->owner = a->output ? make(a, a->owner_bytes) : NULL;
     }
 }
 
 void global_end_launch(void)
 {
-    for (int i = 0; i < n_arrays; i++)
+    for (int i = 0; i < n_arrays; i++) {
         if (arrays[i].owner)
             munmap(arrays[i].owner, arrays[i].owner_bytes);
-    n_arrays = 0;
+        arrays[i].owner = NULL;
+    }
 }
 
 /* Which array an access is meant for: that in whose pages it begins. -1: none of ours. */
@@ -136,6 +153,34 @@ static void own(struct checks *c, const struct array *a, uintptr_t at, size_t by
     }
 }
 
+static bool is_first_pattern(const struct array *a, size_t i)
+{
+    return ((const volatile unsigned char *)a->begin)[i] == (i & 1 ? UNWRITTEN_16 >> 8 : UNWRITTEN_16 & 0xFF);
+}
+
+static bool is_written(const struct array *a, size_t i)
+{
+    return __atomic_load_n(&a->written[i], __ATOMIC_RELAXED);
+}
+
+/* The host and code without hooks write too: both bytes of the pattern are to be there still. */
+static bool is_left(const struct array *a, size_t i)
+{
+    return !is_written(a, i) && is_first_pattern(a, i) && (is_written(a, i ^ 1) || is_first_pattern(a, i ^ 1));
+}
+
+/* A read that begins `at` bytes into the array. */
+static void check_written(struct checks *c, const struct array *a, size_t at, size_t bytes, uint32_t site)
+{
+    size_t i = at;
+    while (i < at + bytes && !is_left(a, i))
+        i++;
+    if (i < at + bytes && finding_count(c, EVENT_UNINITIALIZED, site, 0))
+        finding_tell(c, EVENT_UNINITIALIZED, site, 0, stamp_thread(c->stamp),
+                     "reads %s %zu of %s, which no thread has written", a->output ? "element" : "byte",
+                     i / a->element_bytes, a->name);
+}
+
 static bool finds_nan(int dtype, const unsigned char *from, size_t bytes)
 {
     const size_t n = bytes / dtype_bytes((enum dtype)dtype);
@@ -177,17 +222,25 @@ void checks_flush(struct checks *c)
     traps_resume(paused);
 }
 
-void global_access(struct checks *c, uintptr_t at, size_t bytes, bool write, bool atomic, uint32_t site)
+void global_access(struct checks *c, uintptr_t at, size_t bytes, enum access access, bool atomic, uint32_t site)
 {
     const int region = array_at(c, at);
     if (region < 0)
         return;
     const struct array *a = &arrays[region];
     if (at < a->begin || at + bytes > a->end) {
-        outside(c, a, at, bytes, write, site);
+        outside(c, a, at, bytes, access != READ, site);
         return;
     }
-    if (!write || !a->output)
+    if (!a->written)
+        return;
+    if (access != WRITE)
+        check_written(c, a, at - a->begin, bytes, site);
+    if (access == READ)
+        return;
+    for (size_t i = at - a->begin; i < at - a->begin + bytes; i++)
+        __atomic_store_n(&a->written[i], 1, __ATOMIC_RELAXED);
+    if (!a->output)
         return;
     if (a->owner)
         own(c, a, at, bytes, atomic, site);

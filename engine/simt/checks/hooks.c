@@ -10,8 +10,6 @@
 
 #define SITE ((uint32_t)(uintptr_t)__builtin_return_address(0))
 
-enum access { READ, WRITE, UPDATE };
-
 /* In a probe: its own accesses are not the kernel's, but what it reads may be written meanwhile. */
 static __attribute__((noinline)) void probe_read(uintptr_t address, size_t bytes, uint32_t site)
 {
@@ -34,7 +32,7 @@ static inline __attribute__((always_inline)) void look(const volatile void *p, s
     if (is_shared && c->worker->order == SIMT_LOCKSTEP)
         schedule_step(c->worker, simt_tls.self, (const void *)(uintptr_t)site);
     if (!is_shared)
-        global_access(c, address, bytes, access != READ, atomic, site);
+        global_access(c, address, bytes, access, atomic, site);
     else if (access == READ)
         shadow_read(c, at, bytes, 0, site);
     else if (access == UPDATE)

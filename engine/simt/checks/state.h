@@ -118,10 +118,12 @@ void shadow_probe(struct checks *c, size_t at, size_t bytes, uint32_t site); /* 
 void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site);
 void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site); /* atomic, reads and writes */
 
+enum access { READ, WRITE, UPDATE };
 /* global.c: the arrays of a launch. atomic: such a write collides with no other such. */
-void global_begin_launch(const struct simt_options *options);
+void global_configure(const struct simt_options *options);
+void global_begin_launch(void);
 void global_end_launch(void);
-void global_access(struct checks *c, uintptr_t at, size_t bytes, bool write, bool atomic, uint32_t site);
+void global_access(struct checks *c, uintptr_t at, size_t bytes, enum access access, bool atomic, uint32_t site);
 
 /* Any access of the running thread; also of code of ours on its behalf. */
 void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, uint32_t site);

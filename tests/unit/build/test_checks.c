@@ -246,6 +246,23 @@ static void unwritten_memory(void **state)
     expect("unwritten-half", "uninitialized", "unwritten-half", "byte 126 of dynamic shared memory");
 }
 
+/* Of the arrays of a launch; kernels of one launch follow each other. */
+static void unwritten_arrays(void **state)
+{
+    (void)state;
+    expect("unfilled", "uninitialized", "unfilled", "byte 508 of the workspace, which no thread has written");
+    expect("unfilled-output", "uninitialized", "unfilled", "element 127 of O, which no thread has written");
+    expect("clean-unfilled", NULL, NULL, NULL);
+    expect("clean-unfilled-memset", NULL, NULL, NULL);
+    expect("clean-unfilled-input", NULL, NULL, NULL);
+    expect("unfilled-vector", "uninitialized", "unfilled-vector", "byte 508 of the workspace");
+    expect("clean-unfilled-vector", NULL, NULL, NULL);
+    expect("unfilled-copy", "uninitialized", "unfilled-copy", "byte 508 of the workspace");
+    expect("block-atomics", "uninitialized", "block-atomics", "byte 508 of the workspace");
+    expect("unfilled-bytes", "uninitialized", "unfilled-bytes", "byte 77 of the workspace");
+    expect("clean-unfilled-bytes", NULL, NULL, NULL);
+}
+
 static void ends_of_arrays(void **state)
 {
     (void)state;
@@ -415,6 +432,7 @@ int main(void)
         cmocka_unit_test(bytes_and_atomics),
         cmocka_unit_test(barriers_by_number),
         cmocka_unit_test(unwritten_memory),
+        cmocka_unit_test(unwritten_arrays),
         cmocka_unit_test(ends_of_arrays),
         cmocka_unit_test(outputs),
         cmocka_unit_test(copies_under_way),
