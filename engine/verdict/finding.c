@@ -5,6 +5,7 @@
 #include "engine/verdict/explain.h"
 #include "engine/verdict/measured.h"
 #include "engine/verdict/reports.h"
+#include "engine/verdict/stored.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,19 @@ void finding_explained(const struct finding *f, int shorter, char *out, size_t b
              percent(e->explained, e->elements), of, rounding, cause_sentence(f->cause), detail);
 }
 
+/* `used` bytes of the text stand. */
+static void write_stored(struct finding *f, const struct trace *t, const struct stage_summary *stage, int used)
+{
+    char where[240] = "", missing[64] = "";
+    const bool told = stored_words(t, f->channel, where, sizeof where);
+    if (told && stage->missing_local)
+        snprintf(missing, sizeof missing, "; %llu elements are never written",
+                 (unsigned long long)stage->missing_local);
+    f->reason = told ? 0 : used;
+    snprintf(f->text + used, sizeof f->text - (size_t)used, "memory does not match what the probe saw%s%s%s",
+             told ? ": " : " (wrong address or missing store)", where, missing);
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, const char *why,
                        int above, int few)
@@ -267,10 +281,8 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         return;
     }
     if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {
-        snprintf(f->text, sizeof f->text,
-                 "%s is wrong in %llu of %llu elements: memory does not match what the probe saw (wrong address or "
-                 "missing store)",
-                 label, bad, all);
+        const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
+        write_stored(f, t, stage, used);
         return;
     }
     if (f->cause == CAUSE_NONE && f->declaration[0]) {
