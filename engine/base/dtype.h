@@ -41,11 +41,14 @@ double error_larger(double a, double b);
 #define UNWRITTEN_16 0x7FF5u
 #define UNWRITTEN_32 0x7FF57FF5u
 #define UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
-/* Shared memory of the CPU executor begins as this, repeated: a signalling NaN as f32 and bf16, a NaN as f16. */
+/* As what memory of the CPU executor begins, repeated: a signalling NaN as f32 and bf16, a NaN as f16. Arithmetic
+   quiets such a one, so that nothing computed is taken for what nobody wrote; the first stands in shared memory, the
+   second in the outputs and the workspace. */
 #define POISON_16 0x7FA0u
+#define ARRAY_POISON_16 0x7FA5u
 bool dtype_has_unwritten(enum dtype t);
 bool dtype_is_unwritten(enum dtype t, const void *array, size_t i);
-/* 1: a NaN that either of the two leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
+/* 1: a NaN that one of the three leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
    keeps it, a GPU's does not. */
 int dtype_is_nobodys(enum dtype t, const void *array, size_t i);
 

@@ -5,8 +5,8 @@
    All rounding is to nearest, ties to even, from the source in one step. The work is done on integers: rounding mode,
    flush-to-zero and floating-point traps of the caller neither change a result nor are set off by one.
 
-   NaN: sign and upper payload bits are kept and the quiet bit is set, as the F16C instructions do. bf16 to f32 only
-   appends zeros, so a signalling NaN stays one; e4m3 has no payload. */
+   A NaN that is narrowed becomes the one with all bits but the sign's set, as on a GPU (PTX ISA, cvt); one that is
+   widened keeps sign and payload and gets the quiet bit, but bf16 to f32 only appends zeros. */
 #ifndef BASE_FORMAT_H
 #define BASE_FORMAT_H
 
@@ -107,7 +107,7 @@ static inline uint16_t f16_from_f32_soft(float x)
 {
     const uint32_t bits = format_f32_bits(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
     if (magnitude > 0x7F800000u)
-        return (uint16_t)(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
+        return 0x7FFFu;
     const uint64_t code = format_narrow(magnitude, 23, 127, 10, 15);
     return (uint16_t)(sign | (code < 0x7C00u ? code : 0x7C00u));
 }
@@ -124,6 +124,8 @@ static inline float f16_to_f32(uint16_t code)
 static inline uint16_t f16_from_f32(float x)
 {
 #ifdef __F16C__
+    if ((format_f32_bits(x) & 0x7FFFFFFFu) > 0x7F800000u)
+        return 0x7FFFu;
     return (uint16_t)_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(x), _MM_FROUND_TO_NEAREST_INT));
 #else
     return f16_from_f32_soft(x);
@@ -146,7 +148,7 @@ static inline uint16_t f16_from_f64(double x)
     const uint64_t bits = format_f64_bits(x), magnitude = bits & INT64_MAX;
     const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000u;
     if (magnitude > UINT64_C(0x7FF0000000000000))
-        return (uint16_t)(sign | 0x7E00u | ((uint32_t)(magnitude >> 42) & 0x3FFu));
+        return 0x7FFFu;
     const uint64_t code = format_narrow(magnitude, 52, 1023, 10, 15);
     return (uint16_t)(sign | (code < 0x7C00u ? code : 0x7C00u));
 }
@@ -162,7 +164,7 @@ static inline uint16_t bf16_from_f32(float x)
 {
     const uint32_t bits = format_f32_bits(x);
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-        return (uint16_t)(bits >> 16 | 0x40u);
+        return 0x7FFFu;
     /* The same exponents, so format_narrow comes down to this; a carry out of the largest number is infinity. */
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1)) >> 16);
 }
@@ -183,7 +185,7 @@ static inline uint16_t bf16_from_f64(double x)
     const uint64_t bits = format_f64_bits(x), magnitude = bits & INT64_MAX;
     const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000u;
     if (magnitude > UINT64_C(0x7FF0000000000000))
-        return (uint16_t)(sign | 0x7FC0u | ((uint32_t)(magnitude >> 45) & 0x7Fu));
+        return 0x7FFFu;
     const uint64_t code = format_narrow(magnitude, 52, 1023, 7, 127);
     return (uint16_t)(sign | (code < 0x7F80u ? code : 0x7F80u));
 }
@@ -204,7 +206,7 @@ static inline float e4m3_to_f32(uint8_t code)
 static inline uint8_t e4m3_finish(uint32_t sign, int is_nan, uint64_t code, int saturate)
 {
     if (is_nan)
-        return (uint8_t)(sign | 0x7Fu);
+        return 0x7Fu;
     if (code > 0x7Eu)
         code = saturate ? 0x7Eu : 0x7Fu;
     return (uint8_t)(sign | code);
@@ -241,7 +243,7 @@ static inline uint8_t e5m2_from_f32(float x, int saturate)
 {
     const uint32_t bits = format_f32_bits(x), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7FFFFFFFu;
     if (magnitude > 0x7F800000u)
-        return (uint8_t)(sign | 0x7Eu | (magnitude >> 21 & 3));
+        return 0x7Fu;
     return e5m2_finish(sign, format_narrow(magnitude, 23, 127, 2, 15), saturate);
 }
 
@@ -250,7 +252,7 @@ static inline uint8_t e5m2_from_f64(double x, int saturate)
     const uint64_t bits = format_f64_bits(x), magnitude = bits & INT64_MAX;
     const uint32_t sign = (uint32_t)(bits >> 56) & 0x80u;
     if (magnitude > UINT64_C(0x7FF0000000000000))
-        return (uint8_t)(sign | 0x7Eu | ((uint32_t)(magnitude >> 50) & 3));
+        return 0x7Fu;
     return e5m2_finish(sign, format_narrow(magnitude, 52, 1023, 2, 15), saturate);
 }
 

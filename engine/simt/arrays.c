@@ -54,6 +54,12 @@ static void *guarded(struct arrays *a, int i, size_t bytes)
     return base + guard + room - round_up(bytes, align);
 }
 
+static void fill(unsigned char *array, size_t bytes, uint16_t pattern)
+{
+    for (size_t at = 0; at + sizeof pattern <= bytes; at += sizeof pattern)
+        memcpy(array + at, &pattern, sizeof pattern);
+}
+
 static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
 {
     const size_t bytes = list->bytes[i];
@@ -72,9 +78,7 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
         const uintptr_t begin = (uintptr_t)a->mapping[i] + a->guard_bytes[i];
         mprotect((void *)begin, a->mapping_bytes[i] - 2 * a->guard_bytes[i], PROT_READ);
     } else {
-        const uint16_t unwritten = UNWRITTEN_16;
-        for (size_t at = 0; at + sizeof unwritten <= bytes; at += sizeof unwritten)
-            memcpy((unsigned char *)array + at, &unwritten, sizeof unwritten);
+        fill(array, bytes, ARRAY_POISON_16);
     }
     *out = array;
     return 0;
@@ -99,10 +103,21 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
     return 0;
 }
 
+static void publish(const struct simt_region *from, unsigned char *to)
+{
+    const size_t bytes = dtype_bytes((enum dtype)from->dtype);
+    unsigned char poison[16];
+    fill(poison, sizeof poison, ARRAY_POISON_16);
+    memcpy(to, from->begin, from->bytes);
+    for (size_t at = 0; at < from->bytes && dtype_has_unwritten((enum dtype)from->dtype); at += bytes)
+        if (memcmp(to + at, poison, bytes) == 0)
+            fill(to + at, bytes, UNWRITTEN_16);
+}
+
 void arrays_publish(const struct arrays *a)
 {
-    memcpy(a->publish[0], a->region[ARRAY_O].begin, a->region[ARRAY_O].bytes);
-    memcpy(a->publish[1], a->region[ARRAY_LSE].begin, a->region[ARRAY_LSE].bytes);
+    publish(&a->region[ARRAY_O], a->publish[0]);
+    publish(&a->region[ARRAY_LSE], a->publish[1]);
 }
 
 static bool canary_intact(const unsigned char *from, const unsigned char *to)

@@ -14,11 +14,10 @@ struct arrays {
     void *publish[2]; /* borrowed: where o and lse go in the trace */
 };
 
-/* Copies the inputs, marks every element of outputs and workspace as never written, and points the problem to the
- * copies. */
+/* Copies the inputs, fills outputs and workspace with ARRAY_POISON_16, and points the problem to the copies. */
 int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
                 struct asc_problem *problem, struct err *err);
-/* Copies o and lse into the trace. */
+/* Copies o and lse into the trace, where nobody wrote an element as such a one. */
 void arrays_publish(const struct arrays *a);
 /* 1 if the bytes between an output, or the workspace, and its guard zones were written; *name: which. */
 bool arrays_overrun(const struct arrays *a, const char **name);

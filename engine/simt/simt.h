@@ -60,7 +60,7 @@ struct simt_region {
     size_t bytes;
     int dtype;          /* enum dtype of its elements; -1: unknown */
     bool output;        /* each element is written by one thread, and is to be a number */
-    bool unwritten;     /* what nobody has written so far holds UNWRITTEN_16, repeated */
+    bool unwritten;     /* what nobody has written so far holds ARRAY_POISON_16, repeated */
     size_t guard_bytes; /* of the pages on either side that nobody may reach; 0: unknown */
 };
 

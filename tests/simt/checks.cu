@@ -254,7 +254,7 @@ __global__ void unfilled_copy(const float *from)
 __global__ void fill_bytes(uint8_t *to, int but)
 {
     if (threadIdx.x != but)
-        to[threadIdx.x] = threadIdx.x % 2 ? 0x7F : 0xF5;
+        to[threadIdx.x] = threadIdx.x % 2 ? 0x7F : 0xA5;
 }
 
 __global__ void unfilled_bytes(const uint8_t *from)

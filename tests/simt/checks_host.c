@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     struct simt_region regions[ARRAYS] = {{.name = "in", .dtype = DTYPE_F32},
                                           {.name = "O", .dtype = DTYPE_F32, .output = 1, .unwritten = 1},
                                           {.name = "the workspace", .dtype = -1, .unwritten = 1}};
-    const uint32_t unwritten = UNWRITTEN_32;
+    const uint32_t unwritten = ARRAY_POISON_16 << 16 | ARRAY_POISON_16;
     for (int i = 0; i < ARRAYS; i++) { /* a page that nobody may reach on either side */
         unsigned char *pages = mmap(NULL, (size_t)3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, i ? PROT_READ | PROT_WRITE : PROT_READ) != 0)

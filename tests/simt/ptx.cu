@@ -321,6 +321,8 @@ __global__ void conversions()
     CHECK(b, two<__nv_bfloat16>(-2.5f, 1.0f));
     unsigned short s;
     float f;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(b) : "f"(__uint_as_float(0xFFF57FF5)), "f"(__uint_as_float(0x7F800001)));
+    CHECK(b, 0x7FFF7FFFu); // NaNs
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(s) : "f"(65504.0f));
     CHECK(s, 0x7BFF);
     asm("{ cvt.f32.f16 %0, %1; }" : "=f"(f) : "h"(s));

@@ -72,6 +72,28 @@ __global__ void half_round_trip()
     }
 }
 
+// Whatever a NaN's payload, what it becomes is the one NaN of a GPU.
+__global__ void narrowed_nans()
+{
+    for (unsigned i = 1 + threadIdx.x; i < 1u << 23; i += 8191 * blockDim.x)
+        for (unsigned sign = 0; sign < 2; sign++) {
+            const unsigned bits = sign << 31 | 0x7F800000u | i;
+            const float x = __uint_as_float(bits);
+            const double wide = __longlong_as_double((long long)sign << 63 | 0x7FFll << 52 | (long long)i << 29 | i);
+            const unsigned short widened = 0x7C00 | (i & 0x3FF);
+            CHECK(__half_as_ushort(__float2half(x)), 0x7FFF);
+            CHECK(__half_as_ushort(__float2half_ru(x)), 0x7FFF);
+            CHECK(__half_as_ushort(__floats2half2_rn(0.0f, x).y), 0x7FFF);
+            CHECK(__half_as_ushort(__double2half(wide)), 0x7FFF);
+            if (i & 0x3FF)
+                CHECK(__half_as_ushort(__hadd(__ushort_as_half(widened), __half(1.0f))), 0x7FFF);
+            CHECK(__bfloat16_as_ushort(__float2bfloat16(x)), 0x7FFF);
+            CHECK(__bfloat16_as_ushort(__double2bfloat16(wide)), 0x7FFF);
+            CHECK(__nv_fp8_e4m3(x).__x, 0x7F);
+            CHECK(__nv_fp8_e5m2(x).__x, 0x7F);
+        }
+}
+
 __global__ void bfloat_values()
 {
     CHECK(__bfloat162float(__float2bfloat16(3.14159f)), 3.140625f);
@@ -201,6 +223,7 @@ extern "C" int simt_case(const char *)
     }
     int rc = simt_launch_kernel("half_values", half_values, 1, 32, 0, halves);
     rc |= simt_launch_kernel("half_round_trip", half_round_trip, 1, 32, 0);
+    rc |= simt_launch_kernel("narrowed_nans", narrowed_nans, 1, 32, 0);
     rc |= simt_launch_kernel("bfloat_values", bfloat_values, 1, 1, 0);
     rc |= simt_launch_kernel("fp8_values", fp8_values, 1, 1, 0);
     rc |= simt_launch_kernel("vectors", vectors, 1, 32, 0, in, out);

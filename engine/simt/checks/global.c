@@ -155,7 +155,7 @@ static void own(struct checks *c, const struct array *a, uintptr_t at, size_t by
 
 static bool is_first_pattern(const struct array *a, size_t i)
 {
-    return ((const volatile unsigned char *)a->begin)[i] == (i & 1 ? UNWRITTEN_16 >> 8 : UNWRITTEN_16 & 0xFF);
+    return ((const volatile unsigned char *)a->begin)[i] == (i & 1 ? ARRAY_POISON_16 >> 8 : ARRAY_POISON_16 & 0xFF);
 }
 
 static bool is_written(const struct array *a, size_t i)
