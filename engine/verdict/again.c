@@ -18,6 +18,23 @@ const char *found_by_name(enum found_by by)
     return ways[by].name;
 }
 
+bool finding_has_rule(const struct finding *f)
+{
+    return f->explained[0] && !f->pattern && f->share >= FINDING_WHOLE;
+}
+
+char *finding_reason(struct finding *f, size_t *bytes)
+{
+    size_t used = (size_t)f->reason;
+    if (f->explained[0] && !f->pattern) {
+        used = strlen(f->text);
+        used += (size_t)snprintf(f->text + used, sizeof f->text - used, "; ");
+        used = used < sizeof f->text ? used : sizeof f->text - 1;
+    }
+    *bytes = sizeof f->text - used;
+    return f->text + used;
+}
+
 bool finding_is_open(const struct finding *f)
 {
     return !f->loop && f->reason > 0 && f->found_by == FOUND_BY_RUN && !finding_has_rule(f);

@@ -423,11 +423,6 @@ static void take_explanation(const struct testing *testing, const struct explana
         tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }
 
-bool finding_has_rule(const struct finding *f)
-{
-    return f->explained[0] && !f->pattern && f->share >= FINDING_WHOLE;
-}
-
 /* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say. */
 static int explain_rounding(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
@@ -449,18 +444,6 @@ static int describe_lag(const struct testing *testing, struct finding *f)
     if (found.n == 1 && found.share >= FINDING_WHOLE && found.rule[0].region.n == 0)
         snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
     return failed;
-}
-
-char *finding_reason(struct finding *f, size_t *bytes)
-{
-    size_t used = (size_t)f->reason;
-    if (f->explained[0] && !f->pattern) {
-        used = strlen(f->text);
-        used += (size_t)snprintf(f->text + used, sizeof f->text - used, "; ");
-        used = used < sizeof f->text ? used : sizeof f->text - 1;
-    }
-    *bytes = sizeof f->text - used;
-    return f->text + used;
 }
 
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)

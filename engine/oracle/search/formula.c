@@ -7,6 +7,18 @@
 #include <math.h>
 #include <string.h>
 
+double rule_rounded(const struct rule *rule, double x)
+{
+    if (rule->limit > 0)
+        return fmax(fmin(x, rule->limit), -rule->limit);
+    const double nearest = bound_round(rule->type, x);
+    double unit = 0, half_tiny = 0;
+    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
+        return nearest;
+    bound_narrow(rule->type, &unit, &half_tiny);
+    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+}
+
 static bool copy(double *out, const double *x, size_t n)
 {
     if (x)

@@ -8,18 +8,6 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-double rule_rounded(const struct rule *rule, double x)
-{
-    if (rule->limit > 0)
-        return fmax(fmin(x, rule->limit), -rule->limit);
-    const double nearest = bound_round(rule->type, x);
-    double unit = 0, half_tiny = 0;
-    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
-        return nearest;
-    bound_narrow(rule->type, &unit, &half_tiny);
-    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
-}
-
 /* The row vector that the rule puts in: (factor entry[map(r)] + plus) ^ power; NaN where the map leads out of it. */
 static bool rule_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *out)
 {

@@ -1,6 +1,8 @@
-/* Another scale: what Q, K or V would have to be multiplied by, looked up among all scales that the launch has. */
+/* Another scale: what Q, K or V would have to be multiplied by, looked up among all scales that the launch has; or
+   scales that a launch makes otherwise itself. */
 #include "engine/oracle/search/propose.h"
 
+#include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/search/solve.h"
@@ -126,4 +128,47 @@ void propose_scales(struct search *search)
             if (codes_use(s->tiles[0].c, (enum asc_channel)ch) != CODES_NONE)
                 propose_scale(search, (enum asc_channel)ch, room);
     free(room);
+}
+
+static double limit_of(const struct source *source)
+{
+    return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
+}
+
+void propose_quantized(struct search *search)
+{
+    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
+    static const double limits[] = {126, 127, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
+    const struct sample *s = search->sample;
+    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
+    struct rule rule = rule_new(RULE_QUANTIZED);
+    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
+        return;
+    const double limit = limit_of(source);
+    rule.share = source->coding.rows;
+    rule.cost = 5;
+    rule.cuts = true;
+    rule_try(search, &rule);
+    rule.cuts = false;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        rule.factor = limit / limits[i];
+        for (int wraps = 0; wraps <= (codes_type(source->coding.quantized) == DTYPE_U8); wraps++) {
+            rule.wraps = wraps;
+            rule.cost = 9 + wraps;
+            if (wraps || fabs(rule.factor - 1) > 1e-6)
+                rule_try(search, &rule);
+        }
+    }
+    rule.factor = 1;
+    rule.is_signed = true;
+    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.cost = 6;
+    rule_try(search, &rule);
+    rule.is_signed = rule.wraps = false;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        rule.share = shares[i];
+        rule.cost = 8;
+        if (rule.share != source->coding.rows && rule.share < source->rows.rows)
+            rule_try(search, &rule);
+    }
 }

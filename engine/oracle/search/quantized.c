@@ -1,8 +1,8 @@
 /* Rules of quantization. A launch that makes Q, K and V into codes itself takes their scales from what it reads:
      scale = amax / limit, code = x / scale, rounded   (engine/base/quantize.h)
    and a rule has the amax of other rows, another limit, or codes that are not rounded or not held to their range. What
-   it gives, who proposes it, and its words. */
-#include "engine/oracle/search/propose.h"
+   it gives, and its words. */
+#include "engine/oracle/search/rule.h"
 
 #include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
@@ -86,49 +86,6 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
         }
     }
     return true;
-}
-
-static double limit_of(const struct source *source)
-{
-    return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
-}
-
-void propose_quantized(struct search *search)
-{
-    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
-    static const double limits[] = {126, 127, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
-    const struct sample *s = search->sample;
-    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
-    struct rule rule = rule_new(RULE_QUANTIZED);
-    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
-        return;
-    const double limit = limit_of(source);
-    rule.share = source->coding.rows;
-    rule.cost = 5;
-    rule.cuts = true;
-    rule_try(search, &rule);
-    rule.cuts = false;
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps <= (codes_type(source->coding.quantized) == DTYPE_U8); wraps++) {
-            rule.wraps = wraps;
-            rule.cost = 9 + wraps;
-            if (wraps || fabs(rule.factor - 1) > 1e-6)
-                rule_try(search, &rule);
-        }
-    }
-    rule.factor = 1;
-    rule.is_signed = true;
-    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
-    rule.cost = 6;
-    rule_try(search, &rule);
-    rule.is_signed = rule.wraps = false;
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        rule.share = shares[i];
-        rule.cost = 8;
-        if (rule.share != source->coding.rows && rule.share < source->rows.rows)
-            rule_try(search, &rule);
-    }
 }
 
 static void say_rows(int share, char *out, size_t bytes)
