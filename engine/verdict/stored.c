@@ -26,6 +26,9 @@ struct lookup {
     const struct trace *t;
     struct row *row; /* owned, [n] */
     size_t n;
+    struct row *lost; /* owned, [n_lost]: rows that are nowhere: others were stored over them */
+    size_t n_lost;
+    int64_t *taken; /* owned, [n]: where found rows are, in ascending order */
     int32_t *table; /* owned, [mask + 1]: 1 + index of a row, by the hash of what it holds */
     size_t mask;
     const unsigned char *memory;
@@ -87,14 +90,31 @@ static void look_up(struct lookup *l)
     }
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Rows that are found in one place stay. */
-static void keep_found(struct lookup *l)
+static bool keep_found(struct lookup *l)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->row[i].at >= 0)
-            l->row[n++] = l->row[i];
+    l->lost = calloc(l->n + 1, sizeof *l->lost);
+    l->taken = calloc(l->n + 1, sizeof *l->taken);
+    if (!l->lost || !l->taken)
+        return false;
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->row[i].at == NOWHERE)
+            l->lost[l->n_lost++] = l->row[i];
+        if (l->row[i].at < 0)
+            continue;
+        l->taken[n] = l->row[i].at;
+        l->row[n++] = l->row[i];
+    }
     l->n = n;
+    qsort(l->taken, n, sizeof *l->taken, by_place);
+    return true;
 }
 
 static int64_t place_of(const struct steps *steps, const int32_t of[AXES])
@@ -112,6 +132,31 @@ static bool owner_of(const struct lookup *l, int64_t at, int32_t of[AXES])
         at %= l->right.of[order[i]];
     }
     return at == 0;
+}
+
+/* Where a row goes: by steps; or where a map along an axis says. */
+struct rule {
+    struct steps steps;
+    int axis; /* -1: there is no map */
+    struct map map;
+};
+
+/* A rule that sends lost rows to where no other row came says too little of them. Two blocks that store a row at once
+   may leave a mixture: one in four is let pass. */
+static bool tells_lost(const struct lookup *l, const struct rule *rule)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < l->n_lost; i++) {
+        int32_t of[AXES];
+        memcpy(of, l->lost[i].of, sizeof of);
+        if (rule->axis >= 0)
+            of[rule->axis] = map_at(&rule->map, of[rule->axis]);
+        if (rule->axis >= 0 && (of[rule->axis] < 0 || of[rule->axis] >= l->count[rule->axis]))
+            continue;
+        const int64_t at = place_of(&rule->steps, of);
+        told += bsearch(&at, l->taken, l->n, sizeof at, by_place) != NULL;
+    }
+    return 4 * told >= 3 * l->n_lost;
 }
 
 static bool moved(const struct lookup *l)
@@ -151,7 +196,7 @@ static bool find_steps(const struct lookup *l, struct steps *steps)
     for (size_t i = 0; i < l->n; i++)
         if (l->row[i].at != place_of(steps, l->row[i].of))
             return false;
-    return true;
+    return tells_lost(l, &(struct rule){*steps, -1, {.kind = MAP_SAME}});
 }
 
 /* "heads * head_dim = 128", "72" */
@@ -255,6 +300,29 @@ static bool fits(const struct pair *pairs, size_t n, int count, struct map *map)
     return all;
 }
 
+static bool tells_all(const struct lookup *l, int axis, const struct pair *pairs, size_t n, const struct map *map)
+{
+    bool all = tells_lost(l, &(struct rule){l->right, axis, *map});
+    for (size_t i = 0; i < n && all; i++)
+        all = map_at(map, pairs[i].from) == pairs[i].to;
+    return all;
+}
+
+/* The cheapest map of the pairs; where it tells nothing of the lost rows, one by which rows share a place. */
+static bool find_map(const struct lookup *l, int axis, const struct pair *pairs, size_t n, struct map *map)
+{
+    static const enum map_kind kinds[] = {MAP_FIXED, MAP_QUOTIENT, MAP_MODULO};
+    if (fits(pairs, n, l->count[axis], map) && tells_all(l, axis, pairs, n, map))
+        return true;
+    for (int a = 0; a < l->count[axis] && l->n_lost; a++)
+        for (size_t k = 0; k < (a < 2 ? 1 : sizeof kinds / sizeof kinds[0]); k++) {
+            *map = (struct map){.kind = kinds[k], .a = a};
+            if (tells_all(l, axis, pairs, n, map))
+                return true;
+        }
+    return false;
+}
+
 /* "head h is stored where head h / 2 belongs" */
 static bool say_map(const struct lookup *l, bool of_bits, char *out, size_t bytes)
 {
@@ -265,7 +333,7 @@ static bool say_map(const struct lookup *l, bool of_bits, char *out, size_t byte
     size_t n = 0;
     const int axis = pairs ? moved_axis(l, pairs, &n) : -1;
     bool said = axis >= 0 && n <= MOST_PAIRS;
-    if (said && n == 1) {
+    if (said && n == 1 && !l->n_lost) {
         snprintf(out, bytes, "%s %d is stored where %s %d belongs", names[axis][0], pairs[0].from, names[axis][0],
                  pairs[0].to);
         free(pairs);
@@ -273,7 +341,7 @@ static bool say_map(const struct lookup *l, bool of_bits, char *out, size_t byte
     }
     for (size_t i = 0; said && n < 4; i++) /* many rows stand behind each */
         pairs[n++] = pairs[i];
-    said = said && fits(pairs, n, l->count[axis], &map) && (map.kind == MAP_BITS) == of_bits;
+    said = said && find_map(l, axis, pairs, n, &map) && (map.kind == MAP_BITS) == of_bits;
     if (said) {
         map_words(&map, names[axis][1], where, sizeof where);
         snprintf(out, bytes, "%s %s is stored where %s %s belongs", names[axis][0], names[axis][1], names[axis][0],
@@ -404,10 +472,11 @@ bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t 
     if (said) {
         said = say_columns(&l, out, bytes);
         look_up(&l);
-        keep_found(&l);
-        said = said || say(&l, out, bytes);
+        said = said || (keep_found(&l) && say(&l, out, bytes));
     }
     free(l.row);
+    free(l.lost);
+    free(l.taken);
     free(l.table);
     return said;
 }
