@@ -299,8 +299,10 @@ static void write_text(struct finding *f, const struct trace *t, const struct st
         finding_explained(f, 0, f->text, sizeof f->text);
         return;
     }
-    const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: %s: ", label, bad, all,
-                              cause_sentence(f->cause));
+    /* A name may say no more than its rule. */
+    const bool says_more = strcmp(cause_sentence(f->cause), f->explained) != 0;
+    const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: %s%s", label, bad, all,
+                              says_more ? cause_sentence(f->cause) : "", says_more ? ": " : "");
     rule_words(f, f->text + used, sizeof f->text - (size_t)used);
 }
 
