@@ -27,7 +27,7 @@ static bool within_rounded(enum dtype t, int unlimited, double got, double want,
     return got >= low && got <= high;
 }
 
-bool element_within(enum dtype t, double got, double want, double bound)
+static bool within(enum dtype t, int unlimited, double got, double want, double bound)
 {
     double unit = 0;
     double half_tiny = 0;
@@ -35,7 +35,18 @@ bool element_within(enum dtype t, double got, double want, double bound)
     const double error = fabs(got - want);
     if (error <= bound && error <= DBL_MAX)
         return true;
-    return isfinite(got) && bound_narrow(t, &unit, &half_tiny) && within_rounded(t, 0, got, want, bound, &reach);
+    return isfinite(got) && bound_narrow(t, &unit, &half_tiny) &&
+           within_rounded(t, unlimited, got, want, bound, &reach);
+}
+
+bool element_within(enum dtype t, double got, double want, double bound)
+{
+    return within(t, 0, got, want, bound);
+}
+
+bool element_within_unlimited(enum dtype t, double got, double want, double bound)
+{
+    return within(t, 1, got, want, bound);
 }
 
 double element_ratio(enum dtype t, int class, double got, double want, double bound)

@@ -19,6 +19,8 @@ struct comparison {
 
 /* Whether a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */
 bool element_within(enum dtype t, double got, double want, double bound);
+/* The same of p and u, as in struct comparison. */
+bool element_within_unlimited(enum dtype t, double got, double want, double bound);
 
 /* |got - want| over what it may be, the rounding to the captured type t included: at most 1 where the class is no bad
    one, more where it is. Equal infinities are no error; NaN where either is. */

@@ -51,11 +51,6 @@ struct coding {
     int groups, rows;   /* rows of the head that share a scale; 0: all of them */
     int first;          /* row of the head that the matrix begins with */
     int quantized; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
-    /* Scales that a kernel may take for these, [groups] each: of the head before and the one behind, round the tensor
-       as they lie in memory, and of the first one; NULL: there are no others. And the largest of the tensor; 0:
-       unknown. */
-    const float *before, *behind, *head0;
-    double largest;
 };
 
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */

@@ -214,13 +214,7 @@ static void lay_mistake(struct mistake_room *x, struct arena *a, const struct ex
     x->scores = take(a, e->R * e->C);
     x->scores_loose = take(a, e->R * e->C);
     x->alpha = take(a, 2 * e->R);
-    x->by_q = take(a, e->R);
-    x->by_k = take(a, e->C);
     x->next = take(a, 4 * e->R);
-    x->l = take(a, e->R);
-    x->l_loose = take(a, e->R);
-    x->u = take(a, e->R * e->D);
-    x->u_loose = take(a, e->R * e->D);
 }
 
 /* n of f32. */

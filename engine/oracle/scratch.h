@@ -137,10 +137,7 @@ struct mistake_room {
     double *operand, *size;        /* [X] an operand as the mistake has it; its magnitude, or its uncertainty */
     double *scores, *scores_loose; /* [R][C] behind cap and mask */
     double *alpha;                 /* [2][R] and its uncertainty */
-    double *by_q, *by_k;           /* [R], [C] */
     double *next;                  /* [4][R] m and alpha of the tile visited next, and their uncertainties */
-    double *l, *l_loose;           /* [R] before the last visited tile */
-    double *u, *u_loose;           /* [R][D] */
     int *hidden, *visible;         /* [R] what its mask lets each row see */
 };
 

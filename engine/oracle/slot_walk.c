@@ -7,7 +7,6 @@
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
-#include <string.h>
 
 struct walk {
     const struct oracle_case *c;
@@ -112,11 +111,6 @@ static void walk_tile(struct walk *w, int i, int alone)
         local_keep_u(c, s);
         visit_late_u(w, i);
     }
-    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
-    memcpy(s->mistake.l, s->at.l_prev.value, row_bytes);
-    memcpy(s->mistake.l_loose, s->at.l_prev.loose, row_bytes);
-    memcpy(s->mistake.u, s->at.u_prev.value, value_bytes);
-    memcpy(s->mistake.u_loose, s->at.u_prev.loose, value_bytes);
     local_advance(c, s);
 }
 
@@ -138,17 +132,12 @@ static void walk_split(struct walk *w, int split, int alone)
     const struct oracle_case *c = w->c;
     struct judge_scratch *s = w->tile.s;
     local_begin(c, s, split);
-    w->tile.visited[0] = w->tile.visited[1] = w->tile.visited[2] = -1;
+    w->tile.is_first = true;
     for (int i = s->lists.first_visit[split]; i >= 0 && !s->stopped; i = s->lists.next_visit[i]) {
-        const int kv = c->order[i], next = s->lists.next_visit[i];
-        s->seen[kv] = 1;
-        w->tile.next = next < 0 ? -1 : c->order[next];
+        s->seen[c->order[i]] = 1;
         walk_tile(w, i, alone);
         s->at.tiles_seen += alone; /* else local_advance() counts */
-        w->tile.visited[1] = w->tile.visited[0];
-        w->tile.visited[0] = kv;
-        if (w->tile.visited[2] < 0)
-            w->tile.visited[2] = kv;
+        w->tile.is_first = false;
     }
     merge_local(c, s);
 }

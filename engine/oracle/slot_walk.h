@@ -9,8 +9,7 @@
 struct walk_tile {
     const struct oracle_case *c;
     struct judge_scratch *s;
-    int visited[3]; /* kv tiles visited just before this one, before that, and first of all, or -1 */
-    int next;       /* the kv tile visited next, or -1 */
+    bool is_first; /* of its split */
     /* [R] where U is recorded once the tile visited next has rescaled it: that alpha, and its uncertainty; NULL where U
        is recorded as it is. */
     const double *next_alpha, *next_alpha_loose;

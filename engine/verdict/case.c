@@ -104,31 +104,22 @@ static const float *made_scales(const struct trace *t, char which, int head, str
     const struct asc_problem *p = &t->problem;
     const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
     const int share = t->conventions.quantized_rows;
-    for (int i = 0; i < out->n_made; i++)
-        if (out->made[i].which == which && out->made[i].head == head)
-            return out->made[i].scale;
     const struct matrix m = input_rows(t, which, head / heads, head % heads, 0, rows);
     float *scale = m.data ? malloc((size_t)codes_groups(rows, share) * sizeof *scale) : NULL;
     if (!scale)
         return NULL;
     codes_make_scales(&m, t->conventions.quantized, share, scale);
-    out->made[out->n_made].which = which;
-    out->made[out->n_made].head = head;
-    out->made[out->n_made++].scale = scale;
+    out->made[out->n_made++] = scale;
     return scale;
 }
 
-enum { NO_NEIGHBORS, NEIGHBORS };
-
-/* How rows first .. of a head are coded; its neighbors' scales too, if they are asked for. -1 where memory ran out. */
-static int coding_of(const struct trace *t, char which, int batch, int head, int first, int neighbors,
-                     struct slot_case *out, struct coding *coding)
+/* How rows first .. of a head are coded. -1 where memory ran out. */
+static int coding_of(const struct trace *t, char which, int batch, int head, int first, struct slot_case *out,
+                     struct coding *coding)
 {
     const struct asc_problem *p = &t->problem;
     const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
-    const int all = p->batch * heads, own = batch * heads + head;
-    const int others[] = {own, (own + all - 1) % all, (own + 1) % all, 0};
-    const float **const to[] = {&coding->scale, &coding->before, &coding->behind, &coding->head0};
+    const int own = batch * heads + head;
     const float *given = trace_scales(t, which);
     *coding = (struct coding){.first = first};
     if (!given && t->conventions.quantized == ASC_QUANTIZED_GIVEN)
@@ -136,16 +127,8 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     coding->quantized = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
     coding->rows = given ? p->scale_rows : t->conventions.quantized_rows;
     coding->groups = codes_groups(rows, coding->rows);
-    for (size_t i = 0; i < (neighbors ? sizeof others / sizeof others[0] : 1); i++) {
-        if (i > 0 && others[i] == own)
-            continue;
-        *to[i] = given ? given + (ptrdiff_t)others[i] * coding->groups : made_scales(t, which, others[i], out);
-        if (!*to[i])
-            return -1;
-    }
-    for (int i = 0; given && i < all * coding->groups; i++)
-        coding->largest = (double)given[i] > coding->largest ? (double)given[i] : coding->largest;
-    return 0;
+    coding->scale = given ? given + (ptrdiff_t)own * coding->groups : made_scales(t, which, own, out);
+    return coding->scale ? 0 : -1;
 }
 
 static struct matrix valid_part(struct tile tile)
@@ -347,9 +330,9 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
-    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, NEIGHBORS, out, &c->q_codes) != 0 ||
-        coding_of(t, 'k', place[0], kv_head, 0, NEIGHBORS, out, &c->k_codes) != 0 ||
-        coding_of(t, 'v', place[0], kv_head, 0, NEIGHBORS, out, &c->v_codes) != 0) {
+    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, out, &c->q_codes) != 0 ||
+        coding_of(t, 'k', place[0], kv_head, 0, out, &c->k_codes) != 0 ||
+        coding_of(t, 'v', place[0], kv_head, 0, out, &c->v_codes) != 0) {
         slot_case_free(out);
         return -1;
     }
@@ -383,7 +366,7 @@ void slot_case_free(struct slot_case *s)
     free(s->order);
     free(s->unwritten);
     for (int i = 0; i < s->n_made; i++)
-        free(s->made[i].scale);
+        free(s->made[i]);
     memset(s, 0, sizeof *s);
 }
 
@@ -439,8 +422,7 @@ int case_sources(const struct trace *t, struct case_sources *out)
             *source = (struct source){.of = of[i], .head = head};
             source->rows =
                 input_rows(t, which[i], head / heads, head % heads, 0, of[i] == asc_q ? p->q_len : p->kv_len);
-            if (coding_of(t, which[i], head / heads, head % heads, 0, NO_NEIGHBORS, &out->scales[out->n++],
-                          &source->coding) != 0) {
+            if (coding_of(t, which[i], head / heads, head % heads, 0, &out->scales[out->n++], &source->coding) != 0) {
                 case_sources_free(out);
                 return -1;
             }

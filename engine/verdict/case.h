@@ -17,13 +17,7 @@ struct slot_case {
     struct matrix *fed_padding;  /* owned, as padding */
     int *order;                  /* owned, [kv_tiles] */
     uint16_t *unwritten;         /* owned: a row of f16 that was never written; NULL: none is needed */
-    /* Scales that the launch itself made, of its own heads and of those beside them, see struct coding: which of q, k
-       and v, head counted through the batches, and [groups], owned. */
-    struct {
-        char which;
-        int head;
-        float *scale;
-    } made[3 * 4];
+    float *made[3];              /* owned: scales that the launch itself made, see struct coding */
     int n_made;
 };
 

@@ -327,7 +327,7 @@ static bool may_be(const struct summary *summary, enum cause cause)
 {
     const unsigned above = (1u << cause_channel(cause)) - 1;
     if (output_right(summary))
-        return cause_is_declaration(cause) || cause == CAUSE_m_guard_kept; /* of rows that nothing is made of */
+        return cause_is_declaration(cause);
     return !(cause_is_declaration(cause) && summary->culprits & above);
 }
 
@@ -460,8 +460,10 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     f->first = stage->first_local;
     f->output_right = output_right(testing->summary);
     int failed = take_causes(testing, declarations_first(testing->summary), f);
-    if (f->cause == CAUSE_NONE && !f->output_right && written) {
+    if (f->cause == CAUSE_NONE && written && (!f->output_right || ch == asc_m)) {
         failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
+        if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */
+            memset(&found, 0, sizeof found);
         f->cause = found.cause;
     }
     if (f->cause == CAUSE_NONE)

@@ -169,7 +169,7 @@ def macros(name, path):
 
 def cause_names():
     return {line[0]: line[1] for line in
-            re.findall(r'^(?:CAUSE|RULED)\((\w+), "([^"]+)"', (ROOT / "engine/oracle/causes/causes.def").read_text(encoding="utf-8"),
+            re.findall(r'^(?:CAUSE|RULED|DECLARED)\((\w+), "([^"]+)"', (ROOT / "engine/oracle/causes/causes.def").read_text(encoding="utf-8"),
                        re.MULTILINE)}
 
 

@@ -1,12 +1,9 @@
 /* The list of causes, and what their formulas have in common. */
 #include "engine/oracle/causes/cause.h"
 
-#include "engine/oracle/codes.h"
-#include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
-#include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
-#include "engine/oracle/values.h"
+#include "engine/trace/conventions.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,16 +12,22 @@ struct cause_facts {
     enum asc_channel channel;
     enum cause_kind kind;
     const struct cause_parameter *parameter;
+    int conventions[2]; /* of a declaration; -1: none */
     int (*fill)(struct candidate *k);
 };
 
+const struct cause_parameter parameter_none = {NULL, NULL};
+
 static const struct cause_facts facts[CAUSE_COUNT] = {
-    [CAUSE_NONE] = {"none", "no known cause", "", ASC_CHANNELS, MISTAKE, &parameter_none, NULL},
+    [CAUSE_NONE] = {"none", "no known cause", "", ASC_CHANNELS, MISTAKE, &parameter_none, {-1, -1}, NULL},
 #define CAUSE(id, name, channel, kind, parameter, sentence, formula)                                                   \
-    [CAUSE_##id] = {name, sentence, formula, channel, kind, &parameter_##parameter, cause_##id},
+    [CAUSE_##id] = {name, sentence, formula, channel, kind, &parameter_##parameter, {-1, -1}, cause_##id},
 #define RULED(id, name, channel, kind, condition, sentence, formula)                                                   \
-    [CAUSE_##id] = {name, sentence, formula, channel, kind, &parameter_none, NULL},
+    [CAUSE_##id] = {name, sentence, formula, channel, kind, &parameter_none, {-1, -1}, NULL},
+#define DECLARED(id, name, channel, one, other, sentence, formula)                                                     \
+    [CAUSE_##id] = {name, sentence, formula, channel, DECLARATION, &parameter_declared, {one, other}, cause_declared},
 #include "engine/oracle/causes/causes.def"
+#undef DECLARED
 #undef RULED
 #undef CAUSE
 };
@@ -54,11 +57,6 @@ int cause_is_declaration(enum cause c)
     return facts[c].kind == DECLARATION;
 }
 
-int cause_is_everywhere(enum cause c)
-{
-    return facts[c].kind == EVERYWHERE;
-}
-
 int cause_is_masking(enum cause c)
 {
     return facts[c].kind == MASKING;
@@ -84,10 +82,15 @@ void cause_detail(enum cause cause, const struct oracle_case *c, const struct ca
     text[0] = '\0';
     if (!facts[cause].parameter->describe || (facts[cause].parameter->value && isnan(plan->parameter[cause])))
         return;
-    facts[cause].parameter->describe(c, plan->parameter[cause], text, bytes);
+    facts[cause].parameter->describe(c, cause, plan->parameter[cause], text, bytes);
     const size_t used = strlen(text);
     if (plan->fits[cause] > 1 && used)
         snprintf(text + used, bytes - used, ", one of %d that fit", plan->fits[cause]);
+}
+
+const int *cause_conventions(enum cause c)
+{
+    return facts[c].conventions;
 }
 
 const struct cause_parameter *cause_parameter(enum cause c)
@@ -98,12 +101,8 @@ const struct cause_parameter *cause_parameter(enum cause c)
 int cause_fill(enum cause c, struct candidate *k)
 {
     k->row_padding = k->row_padding_bound = NULL;
-    k->rival = NULL;
-    k->rounds = DTYPE_COUNT;
     k->constant = NAN;
-    k->truncates = 0;
-    k->unreal = 0;
-    k->makes_nan = 0;
+    k->conventions = facts[c].conventions;
     return facts[c].fill && facts[c].fill(k);
 }
 
@@ -154,17 +153,18 @@ enum dtype cause_type(double parameter)
     return types[(int)parameter];
 }
 
-int cause_declare_pair(const struct candidate *k, struct oracle_case *c, struct operands *s)
+static double narrow_type_value(const struct walk_tile *tile, enum cause cause, int i)
 {
-    const int s_unit = (int)k->parameter / 3, m_unit = (int)k->parameter % 3;
-    if ((s_unit == c->conventions.s_unit && m_unit == c->conventions.m_unit) || values_natural_later(c))
-        return 0;
-    c->conventions.s_unit = s_unit;
-    c->conventions.m_unit = m_unit;
-    s->s_natural = values_natural_s(c);
-    s->s_direct = s_unit == m_unit;
-    return 1;
+    (void)cause;
+    (void)tile;
+    return i < 4 ? i : NAN;
 }
 
-/* What may stand behind the last tile. */
-enum { ZEROS, ITSELF, ONE_BEFORE, ENDS };
+static void narrow_type_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
+{
+    (void)cause;
+    (void)c;
+    snprintf(text, bytes, "to %s", dtype_name(cause_type(value)));
+}
+
+const struct cause_parameter parameter_narrow_type = {narrow_type_value, narrow_type_describe};

@@ -1,11 +1,6 @@
 /* Hands each tile of a slot that is asked about to the formulas of its causes. */
 #include "engine/oracle/causes/cause.h"
 
-#include "engine/oracle/local.h"
-#include "engine/oracle/merge.h"
-#include "engine/oracle/reference.h"
-#include "engine/oracle/schedule.h"
-#include "engine/oracle/tile.h"
 #include "engine/trace/layout.h"
 #include <string.h>
 
@@ -55,12 +50,6 @@ static uint64_t most_failed(const struct cause_plan *plan, enum asc_channel ch)
     return plan->elements[ch] ? plan->elements[ch] / 10000 : UINT64_MAX;
 }
 
-/* 1: looked at in right tiles as well. */
-static int is_everywhere(enum cause cause)
-{
-    return cause_is_declaration(cause) || cause_is_everywhere(cause);
-}
-
 static void collect(void *ctx, const struct walk_tile *tile, enum asc_channel ch)
 {
     struct walk *w = ctx;
@@ -68,7 +57,7 @@ static void collect(void *ctx, const struct walk_tile *tile, enum asc_channel ch
     const int bad = bad_here(w, ch) != 0;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
         struct cause_evidence *e = &w->evidence[cause];
-        if (cause_channel(cause) != ch || !is_open(w, cause) || !(bad || is_everywhere(cause)))
+        if (cause_channel(cause) != ch || !is_open(w, cause) || !(bad || cause_is_declaration(cause)))
             continue;
         struct candidate k = candidate_of(w, cause, w->plan->parameter[cause]);
         if (!cause_fill(cause, &k)) {
@@ -119,7 +108,7 @@ static void choose_parameter(const struct walk *w, enum cause cause)
     int fits = 0;
     for (int i = 0;; i++) {
         const uint64_t own = i < 64 ? UINT64_C(1) << i : 0;
-        const double value = cause_parameter(cause)->value(&w->tile, i);
+        const double value = cause_parameter(cause)->value(&w->tile, cause, i);
         struct cause_evidence e = {0};
         if (isnan(value))
             break;
@@ -161,7 +150,7 @@ int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct
     struct walk w = {.c = c, .bad = bad, .plan = plan, .evidence = evidence};
     struct slot_walk how = {.wanted = bad, .visit = collect, .ctx = &w};
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
-        if (plan->culprits & bit(cause_channel(cause)) && is_everywhere(cause) && is_open(&w, cause))
+        if (plan->culprits & bit(cause_channel(cause)) && cause_is_declaration(cause) && is_open(&w, cause))
             how.everywhere |= bit(cause_channel(cause));
     return slot_walk(c, &how, scratch);
 }

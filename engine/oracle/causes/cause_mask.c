@@ -5,27 +5,21 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 
-struct oracle_case cause_without_mask(const struct oracle_case *c)
-{
-    struct oracle_case all = *c;
-    all.causal = ASC_CAUSAL_NONE;
-    all.window_left = all.window_right = -1;
-    return all;
-}
-
 int cause_sees(const struct walk_tile *tile, int r, int col)
 {
     return col >= tile->s->at.hidden[r] && col < tile->s->at.visible[r];
 }
 
-void cause_see(const struct candidate *k, const struct oracle_case *mask, int by, struct operands *s)
+/* Lets s see all that is a key. */
+static void see_all(const struct candidate *k, struct operands *s)
 {
     const struct mistake_room *to = &k->tile->s->mistake;
-    for (int r = 0; r < mask->in_q.rows; r++) {
-        to->visible[r] = schedule_visible(mask, r + by, s->kv);
-        to->hidden[r] = schedule_hidden(mask, r, s->kv);
-        if (to->hidden[r] > to->visible[r])
-            to->hidden[r] = to->visible[r];
+    struct oracle_case all = *k->tile->c;
+    all.causal = ASC_CAUSAL_NONE;
+    all.window_left = all.window_right = -1;
+    for (int r = 0; r < all.in_q.rows; r++) {
+        to->visible[r] = schedule_visible(&all, r, s->kv);
+        to->hidden[r] = 0;
     }
     s->hidden = to->hidden;
     s->visible = to->visible;
@@ -38,11 +32,10 @@ static void use_scores(const struct candidate *k, const struct oracle_case *c, s
     local_use_scores(c, s, (struct expected){room->scores, room->scores_loose});
 }
 
-int cause_declare_s_at(const struct candidate *k, struct oracle_case *c, struct operands *s)
+int cause_reads_at(const struct candidate *k, const struct oracle_case *c, struct operands *s)
 {
-    if (values_mask_later(c) || (int)k->parameter == ASC_S_MASKED)
+    if (values_mask_later(k->tile->c) || c->conventions.s_at == ASC_S_MASKED)
         return 0;
-    c->conventions.s_at = (int)k->parameter;
     s->pad_cols = 0;
     use_scores(k, c, s);
     return 1;
@@ -61,11 +54,10 @@ double cause_padding_weight(const struct walk_tile *tile, int r, double *bound)
 void cause_unmasked_scores(const struct candidate *k, struct operands *s)
 {
     const struct walk_tile *tile = k->tile;
-    const struct oracle_case all = cause_without_mask(tile->c);
     const struct operand *score = &tile->s->at.of[asc_s];
     struct operands seen = tile->s->at;
     double *want = tile->s->mistake.operand, *bound = tile->s->mistake.size;
-    cause_see(k, &all, 0, &seen);
+    see_all(k, &seen);
     local_s(tile->c, &seen, &tile->s->room, (struct expected){want, bound});
     for (int r = 0; r < tile->c->in_q.rows; r++) {
         for (int col = 0; col < seen.cols; col++) {

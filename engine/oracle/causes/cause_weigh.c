@@ -12,58 +12,36 @@ struct interval {
     double low, high;
 };
 
-static double cut(enum dtype t, double x)
-{
-    const double nearest = bound_round(t, x);
-    if (!(fabs(nearest) > fabs(x)) || isinf(nearest))
-        return nearest;
-    /* One step towards zero: what lies between half a step and a whole one below rounds to the next smaller value. */
-    double unit = 0;
-    double half_tiny = 0;
-    bound_narrow(t, &unit, &half_tiny);
-    return bound_round(t, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
-}
-
 /* unlimited: as in struct comparison. */
 struct scale {
     enum dtype captured;
     int narrow, unlimited;
 };
 
-static double convert(const struct scale *scale, int truncates, double x)
+static double convert(const struct scale *scale, double x)
 {
     if (!scale->narrow)
         return fabs(x) > FLT_MAX ? copysign(INFINITY, x) : x;
-    if (truncates)
-        return cut(scale->captured, x);
     return scale->unlimited ? bound_round_unlimited(scale->captured, x) : bound_round(scale->captured, x);
 }
 
-static struct interval expected(const struct scale *scale, const struct candidate *k, double want, double bound)
+static struct interval expected(const struct scale *scale, double want, double bound)
 {
     struct interval i = {want, want};
     if (!isfinite(want))
         return i;
     i.low = want - bound;
     i.high = want + bound;
-    if (k && k->rounds != DTYPE_COUNT && bound > 0) { /* without a bound it is a constant: a masked score */
-        i.low = bound_round(k->rounds, i.low);
-        i.high = bound_round(k->rounds, i.high);
-    }
     if (scale->narrow || i.high > FLT_MAX || i.low < -FLT_MAX) {
-        i.low = convert(scale, k && k->truncates, i.low);
-        i.high = convert(scale, k && k->truncates, i.high);
+        i.low = convert(scale, i.low);
+        i.high = convert(scale, i.high);
     }
     return i;
 }
 
-static int within(const struct candidate *k, const struct interval *i, double got)
+static int within(const struct interval *i, double got)
 {
-    if (isnan(i->low))
-        return !isfinite(got);
-    if (!(got >= i->low && got <= i->high))
-        return 0;
-    return !k || k->rounds == DTYPE_COUNT || !isfinite(got) || i->low == i->high || bound_round(k->rounds, got) == got;
+    return isnan(i->low) ? !isfinite(got) : got >= i->low && got <= i->high;
 }
 
 static int apart(const struct interval *a, const struct interval *b)
@@ -111,7 +89,7 @@ static void draw_chance(struct weighing *w, const struct interval *candidate, si
     size_t other = (size_t)(mix(w->random) % (n - 1));
     other += other >= at;
     w->e->chance_tried++;
-    w->e->chance_hit += (uint64_t)within(w->k, candidate, w->stage->got[other]);
+    w->e->chance_hit += (uint64_t)within(candidate, w->stage->got[other]);
 }
 
 void cause_note_value(struct cause_evidence *e, uint64_t value)
@@ -140,21 +118,11 @@ static void note_value(const struct weighing *w, double got, double right, int i
     cause_note_value(e, is_constant ? mix(place + 1) : mix(mix(bits[0]) ^ bits[1]));
 }
 
-static int same_as_rival(const struct weighing *w, size_t at)
-{
-    return fabs(w->k->rival[at] - w->k->want[at]) <= 2 * w->k->bound[at] || w->k->rival[at] == w->k->want[at];
-}
-
 /* A constant that a convention puts in all of a tile cannot be tried on other elements of that tile: they hold it for
    the same reason. Chance is how often it stands where the formula does not put it. */
 static void weigh_constant(const struct weighing *w, const struct interval *candidate, double got)
 {
     const double constant = w->k->constant;
-    if (w->k->unreal) {
-        w->e->chance_tried++;
-        w->e->chance_hit += !isfinite(got);
-        return;
-    }
     if (isnan(constant) || (candidate->low == constant && candidate->high == constant))
         return;
     w->e->chance_tried++;
@@ -166,22 +134,20 @@ static void weigh(struct weighing *w, const struct interval *right, const struct
                   int written, int is_constant, size_t at)
 {
     struct cause_evidence *e = w->e;
-    const int explained = written && within(w->k, candidate, got);
-    const int breaks = w->k->makes_nan && isnan(candidate->low) && !isnan(right->low);
-    const int tells = (breaks || apart(candidate, right)) && !(w->k->rival && at < places(w) && same_as_rival(w, at));
+    const int explained = written && within(candidate, got);
     e->elements++;
-    e->rounding += (uint64_t)(written && within(NULL, right, got));
+    e->rounding += (uint64_t)(written && within(right, got));
     e->explained += (uint64_t)explained;
-    if (!tells) {
+    if (!apart(candidate, right)) {
         weigh_constant(w, candidate, got);
         return;
     }
     e->discriminating += (uint64_t)explained;
     if (explained)
         note_value(w, got, at < places(w) ? w->stage->want[LOCAL][at] : right->low,
-                   (w->k->channel >= asc_s && is_constant) || w->k->unreal, at);
+                   w->k->channel >= asc_s && is_constant, at);
     e->chance_seen++;
-    if (w->seen++ % w->step == 0 && isnan(w->k->constant) && !w->k->unreal)
+    if (w->seen++ % w->step == 0 && isnan(w->k->constant))
         draw_chance(w, candidate, at);
 }
 
@@ -192,7 +158,7 @@ static void weigh_padding(struct weighing *w, const struct matrix *padding, int 
     struct interval seen = right;
     const int is_constant = w->k->row_padding && w->k->row_padding_bound[r] == 0;
     if (w->k->row_padding)
-        seen = expected(&w->scale, w->k, w->k->row_padding[r], w->k->row_padding_bound[r]);
+        seen = expected(&w->scale, w->k->row_padding[r], w->k->row_padding_bound[r]);
     for (int col = 0; col < padding->cols; col++) {
         const size_t at = (size_t)(r * padding->row_stride + col);
         const double got = dtype_load(padding->dtype, padding->data, at);
@@ -250,7 +216,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
                          .scale = {captured->dtype, bound_narrow(captured->dtype, &unit, &half_tiny),
                                    k->channel == asc_p || k->channel == asc_u},
                          .e = e,
-                         .plain = k->rounds == DTYPE_COUNT && !k->rival && isnan(k->constant) && !k->unreal,
+                         .plain = isnan(k->constant),
                          .tile = (uint32_t)tile->s->at.kv << 16 ^ (uint32_t)tile->c->q_tile,
                          .random = (uint64_t)tile->s->at.kv << 32 | (uint32_t)tile->c->q_tile,
                          .step = 1 + (uint64_t)stage->rows * (uint64_t)stage->cols / CHANCES_PER_TILE};
@@ -266,8 +232,8 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
             if (isnan(stage->want[LOCAL][i]) || !(stage->bound[LOCAL][i] <= DBL_MAX) ||
                 (half >= 0 && cause_half(r, col) != half))
                 continue;
-            const struct interval right = expected(&w.scale, NULL, stage->want[LOCAL][i], stage->bound[LOCAL][i]);
-            const struct interval candidate = expected(&w.scale, k, k->want[i], k->bound[i]);
+            const struct interval right = expected(&w.scale, stage->want[LOCAL][i], stage->bound[LOCAL][i]);
+            const struct interval candidate = expected(&w.scale, k->want[i], k->bound[i]);
             const int written = !isnan(got) || !dtype_is_unwritten(captured->dtype, captured->data,
                                                                    (size_t)(r * captured->row_stride + col));
             weigh(&w, &right, &candidate, got, written, k->bound[i] == 0, i);

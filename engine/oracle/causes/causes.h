@@ -9,7 +9,9 @@ enum cause {
     CAUSE_NONE,
 #define CAUSE(id, ...) CAUSE_##id,
 #define RULED(id, ...) CAUSE_##id,
+#define DECLARED(id, ...) CAUSE_##id,
 #include "engine/oracle/causes/causes.def"
+#undef DECLARED
 #undef RULED
 #undef CAUSE
     CAUSE_COUNT

@@ -5,6 +5,7 @@
 
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -49,20 +50,59 @@ int operand_type(const struct oracle_case *c, enum asc_channel operand)
     return values_p_type(c, &type) ? (int)type : -1;
 }
 
-/* The number that the bits of x are in another type of their size. */
+/* The number that the bits of x are in another type of their size; a byte that is i32 is a signed one. */
 static double read_as(enum dtype own, enum dtype other, double x)
 {
     uint64_t bits = 0;
+    if (own == DTYPE_U8)
+        x += ASC_U8_MIDPOINT;
     dtype_store(own, &bits, 0, x);
-    return dtype_load(other, &bits, 0);
+    if (other == DTYPE_I32)
+        return (int8_t)bits;
+    return other == DTYPE_U8 ? values_code(other, (uint8_t)bits) : dtype_load(other, &bits, 0);
+}
+
+/* Q, K or V itself: of codes that become values each is one, times its scale. */
+static bool input_forward(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    const enum asc_channel of = rule->rows.operand;
+    const struct coding *coding = codes_of(t->c, of);
+    const int first = of == asc_q ? 0 : t->kv * t->c->bc;
+    if (rule->reads && (codes_use(t->c, of) != CODES_DESCALED || coding->quantized))
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double step = codes_step(t->c, of, first + (int)(i / (size_t)t->cols)), by = rule->plus * step;
+        want[i] = t->want[i] + by;
+        bound[i] = t->bound[i] + 4 * BOUND_U * fabs(by);
+        if (rule->reads)
+            want[i] = step * read_as(codes_input(t->c, of)->dtype, rule->type, t->want[i] / step);
+    }
+    return true;
+}
+
+/* Codes of Q and of K, both moved. */
+static bool both_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                         double *bound)
+{
+    struct operands x = t->x;
+    double *const moved[] = {[asc_q] = search->operand, [asc_k] = search->loose};
+    for (int of = asc_q; of <= asc_k; of++) {
+        for (size_t i = 0; i < values_of(t, (enum asc_channel)of); i++)
+            moved[of][i] = x.of[of].value[i] + rule->plus;
+        x.of[of].value = x.size[of] = moved[of];
+    }
+    search_formula(search, t, &x, want, bound);
+    return true;
 }
 
 bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                      double *bound)
 {
-    const enum asc_channel of = rule->rows.operand;
+    const enum asc_channel of = rule->rows.operand, stage = search->sample->channel;
     struct operands x = t->x;
-    struct operand *it = operand_of(&x, of, search->sample->channel);
+    if (of == stage)
+        return of == asc_s ? both_forward(search, rule, t, want, bound) : input_forward(rule, t, want, bound);
+    struct operand *it = operand_of(&x, of, stage);
     double unit = 0, half_tiny = 0;
     const int own = operand_type(t->c, of);
     if (rule->turns)
@@ -163,7 +203,14 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
 
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    const char *operand = channel_label(rule->rows.operand), *stage = channel_label(s->channel);
+    const enum asc_channel of = rule->rows.operand;
+    const bool both = of == asc_s && s->channel == asc_s;
+    const bool coded =
+        both || (of < asc_s && codes_use(s->tiles[0].c, of) == (of == s->channel ? CODES_DESCALED : CODES_RAW));
+    const char *operand = both ? "Q and K" : channel_label(of), *stage = channel_label(s->channel);
+    char way[32] = "";
+    if (of != s->channel || both)
+        snprintf(way, sizeof way, " on the way to %s", stage);
     if (rule->turns)
         snprintf(out, bytes, "%s is made with the %s of the tile visited %s", stage, operand,
                  rule->turns < 0 ? "before" : "next");
@@ -171,14 +218,15 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
         snprintf(out, bytes, "%s is stored as %s and read as %s on the way to %s", operand, dtype_name(rule->type),
                  dtype_name((enum dtype)operand_type(s->tiles[0].c, rule->rows.operand)), stage);
     else if (rule->reads)
-        snprintf(out, bytes, "the bits of %s are read as %s on the way to %s", operand, dtype_name(rule->type), stage);
+        snprintf(out, bytes, "the bits of %s are read as %s%s", operand,
+                 rule->type == DTYPE_I32 ? "signed bytes" : dtype_name(rule->type), way);
     else if (rule->type != DTYPE_COUNT)
-        snprintf(out, bytes, "%s is %s %s on the way to %s", operand,
-                 rule->cuts ? "cut off, not rounded, to" : "rounded to", dtype_name(rule->type), stage);
+        snprintf(out, bytes, "%s is %s %s%s", operand, rule->cuts ? "cut off, not rounded, to" : "rounded to",
+                 dtype_name(rule->type), way);
     else if (rule->limit > 0)
-        snprintf(out, bytes, "%s is cut off at %g on the way to %s", operand, rule->limit, stage);
+        snprintf(out, bytes, "%s is cut off at %g%s", operand, rule->limit, way);
     else
-        snprintf(out, bytes, "every value of %s is moved by %.6g on the way to %s", operand, rule->plus, stage);
+        snprintf(out, bytes, "every %s of %s is moved by %.6g%s", coded ? "code" : "value", operand, rule->plus, way);
 }
 
 static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)

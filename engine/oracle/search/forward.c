@@ -284,6 +284,50 @@ static bool forward_weight(const struct search *search, const struct rule *rule,
     return true;
 }
 
+/* Rows of the tile that share the scale of row r of Q, K or V, which the launch makes, are all zero. */
+static bool is_zero_group(const struct sample_tile *t, enum asc_channel ch, int r)
+{
+    const struct coding *coding = codes_of(t->c, ch);
+    const int first = coding->first + (ch == asc_q ? 0 : t->kv * t->c->bc);
+    if (!coding->quantized || codes_scale(coding, first + r - coding->first) != 1)
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++)
+        if (t->want[i] != 0 && group_of(coding, first + (int)(i / (size_t)t->cols)) == group_of(coding, first + r))
+            return false;
+    return true;
+}
+
+/* A kernel that does not guard the row makes no number of it: -inf - -inf, or 0 / 0. */
+static bool needs_guard(const struct sample_tile *t, enum asc_channel stage, int r)
+{
+    switch (stage) {
+    case asc_q:
+    case asc_k:
+    case asc_v:
+        return is_zero_group(t, stage, r);
+    case asc_alpha:
+        return t->x.of[asc_m].value[r] == -INFINITY;
+    case asc_p:
+        return local_p_frame(t->c, &t->x).value[r] == -INFINITY;
+    case asc_o:
+    case asc_lse:
+        return t->c->kv_splits > 1 ? schedule_keys(t->c, r) == 0 : stage == asc_o && t->x.l_prev.value[r] == 0;
+    default:
+        return false;
+    }
+}
+
+static bool forward_unguarded(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+{
+    memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
+    memcpy(want, t->want, sample_cells(t) * sizeof *want);
+    for (int r = 0; r < t->rows; r++)
+        if (needs_guard(t, search->sample->channel, r))
+            for (int col = 0; col < t->cols; col++)
+                want[(size_t)r * (size_t)t->cols + (size_t)col] = NAN;
+    return true;
+}
+
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)
 {
@@ -297,6 +341,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
             bound[i] = stays ? t->bound[i] : 0;
         }
         return true;
+    case RULE_UNGUARDED:
+        return forward_unguarded(search, t, want, bound);
     case RULE_ROUNDED:
         return forward_rounded(rule, t, want, bound);
     case RULE_PLACE:
@@ -328,6 +374,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return seen_forward(search, rule, t, want, bound);
     case RULE_OPERAND:
         return operand_forward(search, rule, t, want, bound);
+    case RULE_SUMMED:
+        return sum_forward(search, rule, t, want, bound);
     case RULE_LANES:
         return lanes_forward(search, rule, t, want, bound);
     case RULE_SPLITS:

@@ -40,11 +40,12 @@ static bool scores_times(const struct naming *n, double factor)
            (score_rule(n) && n->rule->old_factor == 1 && n->rule->weight == 1 && near(n->rule->factor, factor));
 }
 
-static bool scale_rule(const struct naming *n, enum asc_channel operand, double power)
+static bool scale_rule(const struct naming *n, double power)
 {
-    return n->rule->kind == RULE_SCALE && n->rule->rows.operand == operand && n->rule->power == power;
+    return n->rule->kind == RULE_SCALE && n->rule->power == power;
 }
 
+/* s: Q and K. */
 static bool rows_of(const struct naming *n, enum asc_channel operand)
 {
     return n->rule->kind == RULE_ROWS && n->rule->rows.operand == operand;
@@ -223,6 +224,32 @@ static bool limited(const struct naming *n, double limit)
     return n->rule->kind == RULE_ROUNDED && n->rule->limit == limit;
 }
 
+/* Values of an operand, or of Q, K or V itself, are moved. */
+static bool moved(const struct naming *n, enum asc_channel operand)
+{
+    const struct rule *r = n->rule;
+    const bool itself = n->sample->channel == operand && r->kind == RULE_RESULT && r->factor == 1;
+    return r->plus != 0 && (itself || (r->kind == RULE_OPERAND && r->rows.operand == operand));
+}
+
+/* So are the codes that S is the product of. */
+static bool codes_moved(const struct naming *n)
+{
+    const bool raw = codes_use(n->at->c, asc_q) == CODES_RAW || codes_use(n->at->c, asc_k) == CODES_RAW;
+    return raw && (moved(n, asc_q) || moved(n, asc_k) || moved(n, asc_s));
+}
+
+static bool reads(const struct naming *n, enum asc_channel operand)
+{
+    return n->rule->kind == RULE_OPERAND && n->rule->rows.operand == operand && n->rule->reads;
+}
+
+/* And nothing else is wrong: what else there is may be why there is no number. */
+static bool unguarded(const struct naming *n)
+{
+    return n->rule->kind == RULE_UNGUARDED && n->rule->evidence.share >= 0.9999;
+}
+
 static bool operand_limited(const struct naming *n, enum asc_channel operand)
 {
     return n->rule->kind == RULE_OPERAND && n->rule->rows.operand == operand && n->rule->limit == 448;
@@ -271,7 +298,9 @@ enum cause rule_cause(const struct sample *s, const struct rule *rule)
 #define RULED(id, name, stage, kind, condition, ...)                                                                   \
     if (s->channel == (stage) && (condition) && (!partial || CAUSE_##id == CAUSE_u_rows_not_rescaled))                 \
         return CAUSE_##id;
+#define DECLARED(...)
 #include "engine/oracle/causes/causes.def"
+#undef DECLARED
 #undef RULED
 #undef CAUSE
     return CAUSE_NONE;

@@ -9,6 +9,8 @@
 void propose_result(struct search *search);
 /* Of any stage: a number in place of -inf. */
 void propose_masked(struct search *search);
+/* Of any stage: no number where a guard is missing. */
+void propose_unguarded(struct search *search);
 /* Of m, alpha, P, l, U, O, LSE: other row vectors, coefficients, exponents, keys. */
 void propose_state(struct search *search);
 /* Of sums over keys or elements: which count otherwise than once. */
@@ -24,6 +26,9 @@ void propose_quantized(struct search *search);
 
 /* Of S, l and U: operands that are rounded, cut off or moved; soft cap, attention bias, ALiBi. */
 void propose_edits(struct search *search);
+
+/* Of S and U: sums in f16. */
+void propose_sums(struct search *search);
 
 /* Of O and LSE where splits are merged: other weights, splits and rows of them. */
 void propose_splits(struct search *search);

@@ -3,6 +3,7 @@
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/codes.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
 #include <stdlib.h>
@@ -53,6 +54,57 @@ static void try_linear(struct search *search, struct rule *rule, double *field, 
     rule->cost = cost;
 }
 
+/* An operand that is moved: codes by a whole or a half one, if it is as near as rounding leaves it. */
+static void propose_moved(struct search *search, enum asc_channel operand)
+{
+    struct rule rule = rule_new(RULE_OPERAND);
+    const bool coded = operand < asc_s && codes_use(search->sample->tiles[0].c, operand) != CODES_NONE;
+    rule.rows.operand = operand;
+    rule.cost = 5;
+    if (!solve_linear(search, &rule, &rule.plus, 0, false, 0))
+        return;
+    const double whole = rint(2 * rule.plus) / 2;
+    if (coded && whole != 0 && fabs(rule.plus - whole) < 0.1) {
+        rule.plus = whole;
+        rule.cost += log2(2 + 2 * fabs(whole));
+    } else {
+        take_known(search, &rule.plus, 0, &rule.cost);
+    }
+    rule_try(search, &rule);
+}
+
+/* Codes of Q and K that are both moved: a zero point that is left out, or off by one. */
+static void propose_both_moved(struct search *search)
+{
+    static const double zero_points[] = {ASC_U8_MIDPOINT, -ASC_U8_MIDPOINT, 1, -1};
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    if (codes_use(c, asc_q) != CODES_RAW || codes_use(c, asc_k) != CODES_RAW)
+        return;
+    for (size_t i = 0; i < sizeof zero_points / sizeof zero_points[0]; i++) {
+        struct rule rule = rule_new(RULE_OPERAND);
+        rule.rows.operand = asc_s;
+        rule.plus = zero_points[i];
+        rule.cost = 7;
+        rule_try(search, &rule);
+    }
+}
+
+/* Q, K or V whose codes are read as another type. */
+static void propose_read(struct search *search, enum asc_channel operand)
+{
+    static const enum dtype types[] = {DTYPE_U8, DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2};
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    for (size_t i = 0; codes_use(c, operand) == CODES_DESCALED && i < sizeof types / sizeof types[0]; i++) {
+        struct rule rule = rule_new(RULE_OPERAND);
+        rule.rows.operand = operand;
+        rule.reads = true;
+        rule.type = types[i];
+        rule.cost = 5;
+        if (types[i] != codes_input(c, operand)->dtype)
+            rule_try(search, &rule);
+    }
+}
+
 static void propose_operand(struct search *search, enum asc_channel operand)
 {
     static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
@@ -81,8 +133,7 @@ static void propose_operand(struct search *search, enum asc_channel operand)
         rule_try(search, &rule);
         rule.reads = rule.cuts = false;
     }
-    rule.type = DTYPE_COUNT;
-    try_linear(search, &rule, &rule.plus, 0);
+    propose_moved(search, operand);
 }
 
 static void propose_cap(struct search *search)
@@ -174,6 +225,12 @@ static void propose_turn(struct search *search, enum asc_channel operand)
 void propose_edits(struct search *search)
 {
     switch (search->sample->channel) {
+    case asc_q:
+    case asc_k:
+    case asc_v:
+        propose_read(search, search->sample->channel);
+        propose_moved(search, search->sample->channel);
+        break;
     case asc_m:
     case asc_p:
         propose_turn(search, asc_s);
@@ -181,6 +238,7 @@ void propose_edits(struct search *search)
     case asc_s:
         propose_cap(search);
         propose_biases(search);
+        propose_both_moved(search);
         propose_operand(search, asc_q);
         propose_operand(search, asc_k);
         break;
@@ -195,6 +253,35 @@ void propose_edits(struct search *search)
         break;
     default:
         break;
+    }
+}
+
+/* Whether most of what is wrong is near what it should be, or beyond all numbers: what f16 makes of a sum. */
+static bool is_nearly_right(const struct sample *s)
+{
+    size_t near = 0, wrong = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            wrong += t->cell[i] == CELL_WRONG;
+            near += t->cell[i] == CELL_WRONG &&
+                    (!isfinite(t->got[i]) || fabs(t->got[i] - t->want[i]) <= 0x1p-4 * fabs(t->want[i]));
+        }
+    }
+    return near * 2 >= wrong;
+}
+
+void propose_sums(struct search *search)
+{
+    const int most = search->sample->channel == asc_s ? 3 : search->sample->channel == asc_u ? PRODUCT_WAYS : 0;
+    if (!most || !is_nearly_right(search->sample))
+        return;
+    for (int i = 0; i < most; i++) {
+        struct rule rule = rule_new(RULE_SUMMED);
+        rule.keys.a = i;
+        rule.cost = 5;
+        if (!rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
     }
 }
 
@@ -281,6 +368,14 @@ static void propose_formulas(struct search *search)
     }
 }
 
+static void propose_unshifted(struct search *search)
+{
+    struct rule rule = merged_as(1, 0);
+    rule.frame = FRAME_UNSHIFTED;
+    if (search->sample->channel == asc_o)
+        rule_try(search, &rule);
+}
+
 static void propose_subsets(struct search *search, int splits)
 {
     for (int split = 0; split < splits; split++) {
@@ -334,6 +429,7 @@ void propose_splits(struct search *search)
     if (search->sample->channel < asc_o || !t->last_tile)
         return;
     propose_formulas(search);
+    propose_unshifted(search);
     propose_subsets(search, t->c->kv_splits);
     for (int rows = 2; rows <= t->c->br; rows *= 2) {
         struct rule rule = merged_as(1, 0);

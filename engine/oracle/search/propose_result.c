@@ -67,6 +67,19 @@ void propose_masked(struct search *search)
     rule_try(search, &rule);
 }
 
+void propose_unguarded(struct search *search)
+{
+    const struct sample *s = search->sample;
+    struct rule rule = rule_new(RULE_UNGUARDED);
+    bool any = false;
+    for (int k = 0; k < s->n && !any; k++)
+        for (size_t i = 0; i < sample_cells(&s->tiles[k]) && !any; i++)
+            any = s->tiles[k].cell[i] == CELL_WRONG && isnan(s->tiles[k].got[i]);
+    rule.cost = 2;
+    if (any)
+        rule_try(search, &rule);
+}
+
 /* got against want over wrong elements: ratios or differences, up to `most`, from all tiles alike. */
 static size_t gather(const struct sample *s, bool ratios, double *out, size_t most)
 {

@@ -798,6 +798,37 @@ static void propose_transposed(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Q, K or both under another swizzle than they were stored with: piece i of row r is read at i ^ (r & mask), mask being
+   the bits in which the two swizzles differ. Of both, or where inputs repeat themselves, content does not tell. */
+static void propose_swizzled(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    struct rule rule = rule_new(RULE_ROWS);
+    int low = 0, rows = 0;
+    rule.rows.span = piece_elements(t, asc_k);
+    while (rule.rows.span << low < t->c->head_dim)
+        low++;
+    while (1 << rows < t->c->br || 1 << rows < t->c->bc)
+        rows++;
+    if (rule.rows.span << low != t->c->head_dim || piece_elements(t, asc_q) != rule.rows.span ||
+        low + rows > MAP_BIT_COUNT)
+        return;
+    rule.cost = 8;
+    for (int from = 0; from < low; from++) {
+        rule.map = (struct map){.kind = MAP_BITS, .bits = low + rows};
+        for (int k = 0; k < low + rows; k++)
+            rule.map.row[k] = 1u << k;
+        for (int to = from; to < low && to < rows; to++) {
+            rule.map.row[to] |= 1u << (low + to);
+            for (int of = asc_q; of <= asc_s; of++) {
+                rule.rows.operand = rule.rows.tensor = (enum asc_channel)of;
+                if (of != asc_v && !rule_is_hopeless(search, &rule))
+                    rule_try(search, &rule);
+            }
+        }
+    }
+}
+
 /* The places that kernels take rows from most often, where inputs that repeat themselves do not tell by content. */
 static void propose_usual(struct search *search, enum asc_channel operand)
 {
@@ -850,6 +881,8 @@ void propose_rows(struct search *search)
         look_up_operand(search, asc_q, look_up_lines);
         look_up_operand(search, asc_k, solve_score_operand);
         look_up_operand(search, asc_q, solve_score_operand);
+        if (search->best.kind == RULE_NONE)
+            propose_swizzled(search);
         if (search->best.kind == RULE_NONE)
             propose_usual(search, asc_k);
     } else if (stage == asc_u) {

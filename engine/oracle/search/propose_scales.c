@@ -8,16 +8,36 @@
 #include "engine/oracle/search/solve.h"
 #include <stdlib.h>
 
-/* got / want of a line: the median of its wrong elements. */
-static double ratio_of_line(const struct sample_tile *t, struct scale_line lines, int line, double *room)
+enum { GATHERED = 4096 };
+
+/* Where one scale of an operand comes in: a row of Q, K, V and, for Q, of S; for K a column of S; else all of a tile.
+ */
+struct lines {
+    bool by_col;
+    int n, across;
+};
+
+static struct lines lines_of(const struct sample_tile *t, enum asc_channel stage, enum asc_channel operand)
 {
-    const int across = lines.by_col ? t->rows : t->cols;
+    const bool by_col = stage == asc_s && operand == asc_k;
+    const int n = stage > asc_s ? 1 : by_col ? t->cols : t->rows;
+    return (struct lines){by_col, n, (int)sample_cells(t) / n};
+}
+
+/* By what the scale of a line is wrong, NaN if it is not known: the median of what its wrong elements say, behind what
+   they would be under a scale of 0; of exponentials, in the exponent. */
+static double ratio_of_line(struct search *search, const struct sample_tile *t, struct lines lines, int line,
+                            double *room)
+{
+    const bool exponent = search->sample->channel == asc_alpha || search->sample->channel == asc_p;
+    const size_t step = 1 + (size_t)lines.across / GATHERED;
     size_t n = 0;
-    for (int k = 0; k < across; k++) {
-        const size_t i =
-            lines.by_col ? (size_t)k * (size_t)t->cols + (size_t)line : (size_t)line * (size_t)t->cols + (size_t)k;
-        if (is_wrong_number(t, i) && fabs(t->want[i]) > 64 * t->bound[i])
-            room[n++] = t->got[i] / t->want[i];
+    for (size_t k = 0; k < (size_t)lines.across; k += step) {
+        const size_t i = lines.by_col ? k * (size_t)t->cols + (size_t)line : (size_t)line * (size_t)lines.across + k;
+        const double none = search->want[i], got = t->got[i], want = t->want[i], bound = t->bound[i];
+        const double told = exponent ? want * log(want / none) : want - none;
+        if (is_wrong_number(t, i) && fabs(told) > 64 * bound && !(exponent && got < 256 * bound))
+            room[n++] = exponent ? log(got / none) / log(want / none) : (got - none) / (want - none);
     }
     return median(room, n);
 }
@@ -45,13 +65,9 @@ static const struct source *find_scale(const struct search *search, double x, in
     return best * 8 < next && best < 1e-3 * fabs(x) ? found : NULL;
 }
 
-static void propose_scale(struct search *search, enum asc_channel operand, double *room)
+/* Scales that are left out, or that come in twice. */
+static void propose_powers(struct search *search, enum asc_channel operand)
 {
-    enum { PAIRS = 512, LEAST = 4 };
-    const struct sample *s = search->sample;
-    struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS], flat[PAIRS];
-    enum asc_channel tensor = operand;
-    size_t n = 0;
     for (int power = 0; power <= 2; power += 2) {
         struct rule rule = rule_new(RULE_SCALE);
         rule.rows.operand = rule.rows.tensor = operand;
@@ -59,13 +75,28 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         rule.cost = 4;
         rule_try(search, &rule);
     }
+}
+
+static void propose_scale(struct search *search, enum asc_channel operand, double *room)
+{
+    enum { PAIRS = 512, LEAST = 4 };
+    const struct sample *s = search->sample;
+    struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS], flat[PAIRS];
+    enum asc_channel tensor = operand;
+    size_t n = 0;
+    struct rule none = rule_new(RULE_SCALE);
+    none.rows.operand = none.rows.tensor = operand;
+    none.factor = 0;
+    propose_powers(search, operand);
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
-        const struct scale_line lines = scale_line(search, t, operand);
+        const struct lines lines = lines_of(t, s->channel, operand);
         const struct source *own = source_of(search, operand, head_of(search, t, operand));
-        for (int line = 0; is_coded(own) && line < lines.n && n < PAIRS; line++) {
+        if (!is_coded(own) || !rule_forward(search, &none, t, search->want, search->bound))
+            continue;
+        for (int line = 0; line < lines.n && n < PAIRS; line++) {
             const int at = group_of(&own->coding, row_of_head(t, operand, line));
-            const double ratio = ratio_of_line(t, lines, line, room);
+            const double ratio = ratio_of_line(search, t, lines, line, room);
             int group = 0;
             const struct source *from =
                 isfinite(ratio) ? find_scale(search, ratio * (double)own->coding.scale[at], &group) : NULL;
@@ -114,19 +145,44 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         rule_try(search, &rule);
 }
 
+/* Whether the scale of an operand comes in at a stage. */
+static bool comes_in(const struct oracle_case *c, enum asc_channel operand, enum asc_channel stage)
+{
+    const struct asc_conventions *declared = &c->conventions;
+    switch (stage) {
+    case asc_q:
+    case asc_k:
+    case asc_v:
+        return stage == operand && codes_use(c, operand) != CODES_NONE;
+    case asc_s:
+        return operand != asc_v && codes_use(c, operand) != CODES_NONE;
+    case asc_u:
+        return operand == asc_v && codes_use(c, asc_v) == CODES_RAW && declared->v_descale == ASC_V_PRODUCT;
+    case asc_o:
+        return operand == asc_v && codes_use(c, asc_v) == CODES_RAW && declared->v_descale == ASC_V_OUTPUT;
+    case asc_alpha:
+    case asc_p:
+    case asc_lse:
+        return operand != asc_v && codes_use(c, operand) == CODES_RAW && declared->qk_descale == ASC_QK_FOLDED;
+    default:
+        return false;
+    }
+}
+
 void propose_scales(struct search *search)
 {
     const struct sample *s = search->sample;
-    double *room = malloc((size_t)(s->tiles[0].rows + s->tiles[0].c->bc + s->tiles[0].c->br + s->tiles[0].c->head_dim) *
-                          sizeof *room);
+    const struct oracle_case *c = s->tiles[0].c;
+    double *room = malloc((GATHERED + 1) * sizeof *room);
     if (!room) {
         search->failed = true;
         return;
     }
     for (int ch = asc_q; ch <= asc_v; ch++)
-        if (s->channel == (enum asc_channel)ch || (s->channel == asc_s && ch != asc_v))
-            if (codes_use(s->tiles[0].c, (enum asc_channel)ch) != CODES_NONE)
-                propose_scale(search, (enum asc_channel)ch, room);
+        if (comes_in(c, (enum asc_channel)ch, s->channel))
+            propose_scale(search, (enum asc_channel)ch, room);
+    if (comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
+        propose_powers(search, asc_s);
     free(room);
 }
 

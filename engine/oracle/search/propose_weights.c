@@ -130,7 +130,7 @@ static bool equations_of_s(const struct sample_tile *t, struct equations *e)
     const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
     int rows = 0;
     double *q = calloc((size_t)t->rows * (size_t)D, sizeof *q), *z = calloc(sample_cells(t) + 1, sizeof *z);
-    bool made = q && z && !t->x.scales_s;
+    bool made = q && z;
     for (int r = 0; made && r < t->rows; r++) {
         size_t wrong = 0, numbers = 0;
         for (int c = 0; c < C; c++) {
@@ -212,7 +212,7 @@ static void propose_sum(struct search *search)
         else if (s->channel == asc_u)
             made = t->next_alpha || equations_of_u(t, &e);
         else
-            made = equations_of_s(t, &e);
+            made = t->x.scales_s || equations_of_s(t, &e);
     }
     if (made)
         take_weights(search, &e, s->channel == asc_s ? RULE_DIMS : RULE_KEYS);

@@ -90,9 +90,29 @@ static void take(const struct search *search, const struct rule *rule, const str
     }
 }
 
+/* Pieces of rows of Q and of K, both out of place within their rows. */
+static bool both_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                         double *bound)
+{
+    struct operands x = t->x;
+    double *const moved[] = {[asc_q] = search->operand, [asc_k] = search->loose};
+    const int span = rule->rows.span, pieces = t->c->head_dim / span;
+    for (int of = asc_q; of <= asc_k; of++) {
+        const int n = (of == asc_q ? (int)query_rows(t) : x.cols) * pieces;
+        for (int i = 0; i < n; i++)
+            memcpy(moved[of] + (ptrdiff_t)i * span, x.of[of].value + (ptrdiff_t)map_at(&rule->map, i) * span,
+                   (size_t)span * sizeof(double));
+        x.of[of].value = x.size[of] = moved[of];
+    }
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
 bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)
 {
+    if (rule->rows.operand == asc_s)
+        return both_forward(search, rule, t, want, bound);
     const enum asc_channel ch = rule->rows.operand, stage = search->sample->channel;
     const int D = t->c->head_dim, n = ch == asc_q ? t->c->in_q.rows : stage <= asc_v ? t->rows : t->x.cols;
     const int block = ch == asc_q ? t->c->br : t->c->bc, tile = ch == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
@@ -185,12 +205,6 @@ bool seen_forward(struct search *search, const struct rule *rule, const struct s
     return true;
 }
 
-struct scale_line scale_line(const struct search *search, const struct sample_tile *t, enum asc_channel operand)
-{
-    const bool by_col = search->sample->channel == asc_s && operand == asc_k;
-    return (struct scale_line){by_col, by_col ? t->cols : t->rows};
-}
-
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line)
 {
     return (operand == asc_q ? t->at[AXIS_Q_TILE] * t->c->br : t->kv * t->c->bc) + line;
@@ -206,30 +220,76 @@ bool is_coded(const struct source *source)
     return source && source->coding.scale && source->coding.groups > 0;
 }
 
+/* What the rule makes of the scale of an operand's row, over what it is; NaN: there is no such one. */
+static double scale_ratio(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                          enum asc_channel ch, int line)
+{
+    const struct source *own = source_of(search, ch, head_of(search, t, ch));
+    if (ch != rule->rows.operand && rule->rows.operand != asc_s)
+        return 1;
+    if (!is_coded(own))
+        return NAN;
+    const int group = group_of(&own->coding, row_of_head(t, ch, line)), groups = own->coding.groups;
+    int other = map_at(&rule->map, rule->rows.flat ? own->head * groups + group : group);
+    const double scale = (double)own->coding.scale[group];
+    if (rule->power != 1)
+        return rule->power == 0 ? 1 / scale : scale;
+    const struct source *from = source_of(
+        search, rule->rows.tensor, map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch)));
+    if (rule->rows.flat) {
+        from = source_of(search, ch, other / groups);
+        other = other >= 0 ? other % groups : -1;
+    }
+    return is_coded(from) && other >= 0 && other < from->coding.groups ? (double)from->coding.scale[other] / scale
+                                                                       : NAN;
+}
+
+/* The same of scores and maxima in the exponent, or of the product with V. */
+static bool forward_one_scale(struct search *search, double by, const struct sample_tile *t, double *want,
+                              double *bound)
+{
+    struct sample_tile edited = *t;
+    struct oracle_case c = *t->c;
+    struct operands x = t->x;
+    if (isnan(by))
+        return false;
+    if (search->sample->channel == asc_u) {
+        x.times_v *= by;
+    } else {
+        /* A raw maximum without a cap counts `scale`: so any factor can be had for it. */
+        c.scale = values_natural_m(t->c) * by;
+        c.softcap = 0;
+        c.conventions.s_unit = c.conventions.m_unit = ASC_UNIT_RAW;
+        x.s_natural *= by;
+    }
+    edited.c = &c;
+    search_formula(search, &edited, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] += isfinite(want[i]) ? 4 * BOUND_U * fabs(want[i]) : 0;
+    return true;
+}
+
 bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound)
 {
-    const enum asc_channel ch = rule->rows.operand;
-    const struct source *own = source_of(search, ch, head_of(search, t, ch));
-    const struct source *from = source_of(
-        search, rule->rows.tensor, map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch)));
-    const struct scale_line lines = scale_line(search, t, ch);
-    if (!is_coded(own) || (!is_coded(from) && !rule->rows.flat))
-        return false;
+    const enum asc_channel stage = search->sample->channel, of = rule->rows.operand;
+    const bool inputs = stage <= asc_v;
+    double *by_row = search->rows[2], *by_col = search->rows[3];
+    if (of == asc_v ? stage == asc_u : stage > asc_s) {
+        const double by = of == asc_v ? scale_ratio(search, rule, t, asc_v, 0)
+                                      : scale_ratio(search, rule, t, asc_q, 0) * scale_ratio(search, rule, t, asc_k, 0);
+        return forward_one_scale(search, rule->factor * by, t, want, bound);
+    }
+    for (int r = 0; r < t->rows; r++)
+        by_row[r] = rule->factor * scale_ratio(search, rule, t,
+                                               inputs        ? stage
+                                               : of == asc_v ? asc_v
+                                                             : asc_q,
+                                               stage == asc_o ? 0 : r);
+    for (int col = 0; col < t->cols; col++)
+        by_col[col] = stage == asc_s ? scale_ratio(search, rule, t, asc_k, col) : 1;
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const int line = (int)(lines.by_col ? i % (size_t)t->cols : i / (size_t)t->cols);
-        const int group = group_of(&own->coding, row_of_head(t, ch, line)), groups = own->coding.groups;
-        int other = map_at(&rule->map, rule->rows.flat ? own->head * groups + group : group);
-        if (rule->rows.flat) {
-            from = source_of(search, ch, other / groups);
-            other = from && other >= 0 ? other % groups : -1;
-        }
-        const double scale = (double)own->coding.scale[group];
-        double factor = NAN;
-        if (rule->power != 1)
-            factor = rule->power == 0 ? 1 / scale : scale;
-        else if (other >= 0 && is_coded(from) && other < from->coding.groups)
-            factor = (double)from->coding.scale[other] / scale;
+        const double factor = by_row[i / (size_t)t->cols] * by_col[i % (size_t)t->cols];
         want[i] = isfinite(t->want[i]) ? factor * t->want[i] : t->want[i];
         bound[i] = isfinite(t->want[i]) ? fabs(factor) * t->bound[i] + 4 * BOUND_U * fabs(want[i]) : t->bound[i];
     }

@@ -7,22 +7,27 @@
 #include <float.h>
 #include <string.h>
 
-static bool gives(const struct sample_tile *t, size_t i, double want, double bound)
+/* nan: where the rule gives no number it says just that. */
+static bool gives(const struct sample_tile *t, size_t i, double want, double bound, bool nan)
 {
-    return t->got[i] == want || (isfinite(want) && bound < INFINITY && element_within(t->type, t->got[i], want, bound));
+    return t->got[i] == want || (nan && isnan(want) && isnan(t->got[i])) ||
+           (isfinite(want) && bound < INFINITY && element_within(t->type, t->got[i], want, bound));
 }
 
 /* The rule and the right formula cannot both hold: neither end of what the rule allows would have passed. */
-static bool tells(const struct sample_tile *t, size_t i, double want, double bound)
+static bool tells(const struct sample_tile *t, size_t i, double want, double bound, bool nan)
 {
-    const double right = t->want[i], right_bound = t->bound[i];
+    const double right = t->want[i];
+    if (nan && isnan(want))
+        return !isnan(right);
     if (isnan(want) || isnan(right))
         return false;
     if (!isfinite(want) || !isfinite(right))
         return want != right;
-    const double low = bound_round(t->type, want - bound), high = bound_round(t->type, want + bound);
-    return (low > right) == (high > right) && !element_within(t->type, low, right, right_bound) &&
-           !element_within(t->type, high, right, right_bound);
+    const double least = want - bound, most = want + bound;
+    const double low = t->unlimited ? bound_round_unlimited(t->type, least) : bound_round(t->type, least);
+    const double high = t->unlimited ? bound_round_unlimited(t->type, most) : bound_round(t->type, most);
+    return (low > right) == (high > right) && !sample_is_right(t, i, low) && !sample_is_right(t, i, high);
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014): the same draws on every machine. */
@@ -39,6 +44,7 @@ struct weighing {
     size_t wrong, in, told, out;
     size_t tried, hit; /* the rule's number against what was captured of other elements */
     size_t units;
+    bool nan;                        /* as of gives() */
     size_t masked;                   /* of `in`: where -inf was wanted */
     double most;                     /* of what an element tells */
     int first[3];                    /* tile, row and column of it */
@@ -69,7 +75,7 @@ static void draw(struct weighing *w, const struct sample_tile *t, size_t i, doub
     if (w->tried >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
         return;
     w->tried++;
-    w->hit += gives(t, other, want, bound) || t->got[other] == t->got[i];
+    w->hit += gives(t, other, want, bound, w->nan) || t->got[other] == t->got[i];
 }
 
 /* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. */
@@ -80,7 +86,7 @@ static void label_tile(const struct search *search, const struct sample_tile *t,
         labels[i] = LABEL_SILENT;
         if (t->cell[i] == CELL_SILENT)
             continue;
-        const bool told = tells(t, i, want, bound), given = gives(t, i, want, bound);
+        const bool told = tells(t, i, want, bound, w->nan), given = gives(t, i, want, bound, w->nan);
         if (t->cell[i] == CELL_WRONG)
             labels[i] = !given ? LABEL_OUT : told ? LABEL_IN : LABEL_SILENT;
         else if (told && !given) /* of an element that is right, or that is wrong as another rule says */
@@ -158,7 +164,7 @@ static bool is_constant(const struct rule *rule)
    others. */
 static int pairs_least(const struct rule *rule, const struct weighing *w)
 {
-    if (rule->kind == RULE_SEEN || (rule->kind == RULE_CONSTANT && w->masked == w->in))
+    if (rule->kind == RULE_SEEN || rule->kind == RULE_UNGUARDED || (rule->kind == RULE_CONSTANT && w->masked == w->in))
         return 0;
     return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
 }
@@ -212,6 +218,7 @@ static void keep_rule(struct search *search, const struct rule *rule)
 static void label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t *in, size_t *out)
 {
     struct sample *s = search->sample;
+    w->nan = rule->reads || rule->kind == RULE_UNGUARDED || rule->kind == RULE_SUMMED || rule->frame == FRAME_UNSHIFTED;
     *in = *out = 0;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
@@ -263,6 +270,30 @@ void rule_label(struct search *search, struct rule *rule)
     weigh(search, rule, &w);
 }
 
+bool rule_is_hopeless(struct search *search, const struct rule *rule)
+{
+    enum { FEW_ROWS = 4 };
+    for (int k = 0; k < search->sample->n; k++) {
+        struct sample_tile few = search->sample->tiles[k];
+        struct oracle_case c = *few.c;
+        size_t wrong = 0, given = 0, judged = 0;
+        c.in_q.rows = few.rows = few.rows < FEW_ROWS ? few.rows : FEW_ROWS;
+        few.c = &c;
+        for (size_t i = 0; i < sample_cells(&few); i++)
+            wrong += few.cell[i] == CELL_WRONG;
+        if (!wrong)
+            continue;
+        if (!rule_forward(search, rule, &few, search->want, search->bound))
+            return true;
+        for (size_t i = 0; i < sample_cells(&few); i++) {
+            judged += few.cell[i] != CELL_SILENT;
+            given += gives(&few, i, search->want[i], search->bound[i], true);
+        }
+        return given * 2 < judged;
+    }
+    return false;
+}
+
 void rule_try(struct search *search, struct rule *rule)
 {
     struct sample *s = search->sample;
@@ -279,8 +310,8 @@ void rule_try(struct search *search, struct rule *rule)
     if (!w.in || !nearly_all(w.in, w.told))
         return;
     const double chance = (double)(w.hit + 1) / (double)(w.tried + 1);
-    rule->evidence.bits =
-        is_constant(rule) ? bits_of_places(w.in, s->wrong + s->right) : (double)w.units * -log2(chance);
+    const double places = bits_of_places(w.in, s->wrong + s->right), values = (double)w.units * -log2(chance);
+    rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
     if (w.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) || w.n_pairs < pairs_least(rule, &w))
         return;
     /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */

@@ -18,6 +18,7 @@ enum rule_kind {
     RULE_NONE,
     RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
     RULE_CONSTANT,  /* the result is a number; `masked`: where -inf is wanted */
+    RULE_UNGUARDED, /* the result is no number in rows that there is nothing for, or of a scale of 0 */
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
     RULE_PLACE,     /* the result is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
@@ -29,11 +30,12 @@ enum rule_kind {
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
     RULE_KEYS,      /* keys count otherwise than once */
     RULE_DIMS,      /* so do elements of the dot product */
-    RULE_SCALE,     /* Q, K or V has another scale of a code */
+    RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in */
     RULE_WEIGHT,    /* a weight of P stands at another row and key */
     RULE_ROWS,      /* rows of Q, K or V are other rows */
     RULE_SEEN,      /* the mask is that of another row or limit */
-    RULE_OPERAND,   /* an operand is rounded, cut off at a limit, or moved */
+    RULE_OPERAND,   /* an operand is rounded, cut off at a limit, moved, or read as another type */
+    RULE_SUMMED,    /* the product is summed in f16 */
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
@@ -74,7 +76,7 @@ struct source {
 
 /* RULE_ROWS: rows of an operand are other rows. RULE_SEEN: so are the rows that the mask counts from. */
 struct from_rows {
-    enum asc_channel operand; /* q, k or v: whose place they are in */
+    enum asc_channel operand; /* q, k or v: whose place they are in; s: q and k, alike */
     enum asc_channel tensor;  /* and where they are from */
     struct map head, tile;    /* of the head counted through the batches; of the q or kv tile */
     bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
@@ -89,9 +91,9 @@ struct from_rows {
 enum { BIAS_OWN = -1 };
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
-   is taken off before; FRAME_UNIT: it is divided by their exponent's factor. The weights are exp(factor lse_s + power
-   m_s), those of row map(r), of outputs of row col_map(r). */
-enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_UNIT };
+   is taken off before; FRAME_UNIT: it is divided by their exponent's factor; of O, FRAME_UNSHIFTED: weights are f32.
+   The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of row col_map(r). */
+enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_UNIT, FRAME_UNSHIFTED };
 
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
@@ -140,7 +142,7 @@ struct rule {
     int runs_on;                  /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
     bool sum_alone;               /* and of these the sum of weights alone */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
-    enum frame frame;             /* RULE_SPLITS, of LSE */
+    enum frame frame;             /* RULE_SPLITS */
     bool reads;                   /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
@@ -188,13 +190,6 @@ int piece_elements(const struct sample_tile *t, enum asc_channel ch);           
 
 bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
-/* The line of a stage that one scale of an operand belongs to: a row of Q, K, V and, for Q, of S; for K a column of S.
- */
-struct scale_line {
-    bool by_col;
-    int n; /* of the tile */
-};
-struct scale_line scale_line(const struct search *search, const struct sample_tile *t, enum asc_channel operand);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
 int group_of(const struct coding *coding, int row);
 bool is_coded(const struct source *source);
@@ -209,6 +204,9 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
                      double *bound);
 bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);
+bool sum_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                 double *bound);
+void sum_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 bool lanes_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);
 void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
@@ -243,6 +241,8 @@ double rule_price(const struct rule *rule);
 void rule_try(struct search *search, struct rule *rule);
 /* A rule of all that is wrong, cheaper than a number that nobody knows: a further one could only be dearer. */
 bool search_is_settled(const struct search *search);
+/* Whether it gives less than half of the first rows of a wrong tile: of many that may hold everywhere most end here. */
+bool rule_is_hopeless(struct search *search, const struct rule *rule);
 /* Labels all tiles by what it gives, and counts what lies in the region that it has. */
 void rule_label(struct search *search, struct rule *rule);
 

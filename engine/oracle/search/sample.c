@@ -110,6 +110,12 @@ static struct operands keep_operands(struct sample *s, const struct walk_tile *t
     return x;
 }
 
+bool sample_is_right(const struct sample_tile *t, size_t i, double x)
+{
+    return t->unlimited ? element_within_unlimited(t->type, x, t->want[i], t->bound[i])
+                        : element_within(t->type, x, t->want[i], t->bound[i]);
+}
+
 static enum cell_state cell_of(const struct sample_tile *t, const struct matrix *captured, int r, int col)
 {
     const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
@@ -117,8 +123,7 @@ static enum cell_state cell_of(const struct sample_tile *t, const struct matrix 
     if (isnan(t->want[i]) || !(t->bound[i] < INFINITY) ||
         (captured->data && dtype_is_unwritten(captured->dtype, captured->data, at)))
         return CELL_SILENT;
-    return t->got[i] == t->want[i] || element_within(t->type, t->got[i], t->want[i], t->bound[i]) ? CELL_RIGHT
-                                                                                                  : CELL_WRONG;
+    return t->got[i] == t->want[i] || sample_is_right(t, i, t->got[i]) ? CELL_RIGHT : CELL_WRONG;
 }
 
 static void fill_cells(struct sample *s, struct sample_tile *t, const struct matrix *captured)
@@ -196,6 +201,7 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
     t->kv_head = a->place->kv_head;
     t->kv = tile->s->at.kv;
     t->turn = tile->s->at.tiles_seen;
+    t->unlimited = s->channel == asc_p || s->channel == asc_u;
     t->is_kv = s->channel == asc_k || s->channel == asc_v;
     t->rows = stage->rows;
     t->cols = stage->cols;

@@ -19,6 +19,7 @@ struct sample_tile {
     int before, next;            /* tiles of the sample, visited just before and after it in the same state; -1: none */
     int rows, cols;
     bool is_kv;                       /* its rows are those of a kv tile, else of a q tile */
+    bool unlimited;                   /* as in struct comparison */
     enum dtype type;                  /* of what was captured */
     const double *got, *want, *bound; /* [rows][cols] */
     const double *new_m;              /* [R] the maximum with this tile, of m and what follows it; else NULL */
@@ -56,6 +57,9 @@ void sample_begin(struct sample *s, enum asc_channel channel);
 int sample_add(struct sample *s, const struct oracle_case *c, const struct sample_place *place, const bool *wanted,
                struct judge_scratch *scratch);
 void sample_free(struct sample *s);
+
+/* Whether x is what the right formula leaves for cell i. */
+bool sample_is_right(const struct sample_tile *t, size_t i, double x);
 
 static inline size_t sample_cells(const struct sample_tile *t)
 {

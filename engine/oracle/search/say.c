@@ -274,6 +274,10 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
     const struct from_rows *f = &rule->rows;
     const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
     char words[128];
+    if (f->operand == asc_s) {
+        add(out, bytes, rule->power == 0 ? "Q and K are used without their scales" : "Q and K get their scales twice");
+        return;
+    }
     if (rule->power != 1) {
         add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
         return;
@@ -406,7 +410,8 @@ static int bits_of_row(const struct sample *s, int span)
 static void say_rows(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
-    const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
+    const bool both = f->operand == asc_s;
+    const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
     const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
     char words[128];
     bool said = false;
@@ -414,7 +419,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured", operand);
         return;
     }
-    add(out, bytes, "%s holds", operand);
+    add(out, bytes, "%s hold%s", operand, both ? "" : "s");
     if (f->tensor != f->operand) {
         add(out, bytes, " %s", tensor);
         said = true;
@@ -495,6 +500,15 @@ static void say_weight(const struct rule *rule, char *out, size_t bytes)
     say_bits(&rule->map, rule->keys.a, "key", out, bytes);
 }
 
+static void say_unguarded(const struct sample *s, const char *stage, char *out, size_t bytes)
+{
+    add(out, bytes, "%s is NaN %s", stage,
+        s->channel <= asc_v            ? "where all rows of a scale are zero"
+        : s->channel < asc_o           ? "in rows that have seen no key"
+        : s->tiles[0].c->kv_splits > 1 ? "in rows that no split has a key for"
+                                       : "in rows without any key");
+}
+
 void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
@@ -506,6 +520,9 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_CONSTANT:
         add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0, rule->masked ? " where -inf is wanted" : "");
+        break;
+    case RULE_UNGUARDED:
+        say_unguarded(s, stage, out, bytes);
         break;
     case RULE_ROUNDED:
         if (rule->limit > 0)
@@ -570,6 +587,9 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_OPERAND:
         operand_say(s, rule, out, bytes);
+        break;
+    case RULE_SUMMED:
+        sum_say(s, rule, out, bytes);
         break;
     case RULE_LANES:
         lanes_say(s, rule, out, bytes);

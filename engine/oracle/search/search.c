@@ -56,9 +56,9 @@ static void search_end(struct search *search)
 }
 
 /* The cheapest kinds first. */
-static void (*const proposals[])(struct search *search) = {propose_result, propose_scales,  propose_quantized,
-                                                           propose_state,  propose_weights, propose_lanes,
-                                                           propose_edits,  propose_splits,  propose_rows};
+static void (*const proposals[])(struct search *search) = {
+    propose_result, propose_scales, propose_quantized, propose_state,  propose_weights,
+    propose_lanes,  propose_edits,  propose_sums,      propose_splits, propose_rows};
 
 /* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
 static bool find_pattern(struct search *search, struct region *region, bool *nan)
@@ -156,6 +156,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         rule_try(search, &rule);
         search->second = rule; /* with its counts, though it may not pass */
     } else if (!is_flat(search->sample)) {
+        propose_unguarded(search);
         propose_masked(search);
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++)
             proposals[i](search);

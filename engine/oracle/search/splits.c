@@ -6,6 +6,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,22 @@ static struct merged_row merge_weights(const struct rule *rule, const struct sam
     return row;
 }
 
+/* Weights, their sum and that of the outputs as f32 has them, where they leave its range: inf / inf, or x / inf, or
+   0 / 0. Below half the smallest subnormal an exponential is 0. */
+static void overflow(const struct sample_tile *t, int r, const struct merged_row *row, double *want)
+{
+    const double largest = exp(row->top), sum = largest * row->sum;
+    const bool vanishes = sum < 0.5 * FLT_TRUE_MIN && schedule_keys(t->c, r) > 0;
+    for (int d = 0; d < t->cols; d++) {
+        const double x = want[d] * sum;
+        const bool infinite = fabs(x) > FLT_MAX;
+        if (largest > FLT_MAX || vanishes || (infinite && sum > FLT_MAX))
+            want[d] = NAN;
+        else if (infinite || sum > FLT_MAX)
+            want[d] = infinite ? copysign(INFINITY, x) : 0;
+    }
+}
+
 /* The weighted outputs of a row are added to want, and how far they may lie to bound. */
 static void add_outputs(const struct rule *rule, const struct sample_tile *t, int r, const struct merged_row *row,
                         double *want, double *bound)
@@ -150,6 +167,8 @@ static void merge_output(const struct rule *rule, const struct sample_tile *t, i
         bound[d] =
             (bound[d] + fabs(want[d]) * row.sum_loose) / row.sum + 2 * common * fabs(want[d]) + bound_divide(want[d]);
     }
+    if (rule->frame == FRAME_UNSHIFTED)
+        overflow(t, r, &row, want);
 }
 
 static double frame_of(const struct rule *rule, const struct sample_tile *t, int r)
@@ -236,6 +255,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     } else if (rule->largest >= 0) {
         snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",
                  rule->largest);
+    } else if (rule->frame == FRAME_UNSHIFTED) {
+        snprintf(out, bytes, "splits are weighed by powers of their LSE as it is, which leave the range of f32");
     } else if (rule->keys.condition == EQUAL) {
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {

@@ -130,14 +130,7 @@ struct coding run_coding(const struct kernel_run *run, enum asc_channel ch)
     struct coding k = {.scale = run->scales[i][0],
                        .rows = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows,
                        .first = ch == asc_q ? s->q_tile * s->br : 0,
-                       .quantized = s->conventions.quantized,
-                       .behind = run->scales[i][1]};
+                       .quantized = s->conventions.quantized};
     k.groups = codes_groups(rows, k.rows);
-    if (s->wrong_codes == SCALE_OF_FIRST_HEAD) {
-        k.head0 = k.behind;
-        k.behind = NULL;
-    }
-    for (int g = 0; g < k.groups && !s->conventions.quantized; g++)
-        k.largest = fmax(k.largest, (double)fmaxf(run->scales[i][0][g], run->scales[i][1][g]));
     return k;
 }

@@ -65,7 +65,7 @@ static int named(const struct core *core, enum mistake mistake, enum cause cause
         assert_int_equal(cause_collect(&run->c, bad, &plan, scratch, evidence), 0);
     }
     if (any)
-        case_search(runs, SLOTS, ch, scratch, found);
+        case_search(runs, SLOTS, ch, scratch, found, NULL);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         kernel_run_free(runs[slot]);
     *others = 0;

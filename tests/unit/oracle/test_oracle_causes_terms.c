@@ -111,7 +111,7 @@ static unsigned collect(enum wrong_term wrong_term, int l_sink, struct cause_evi
         named[c] = cause_named(&evidence[c]);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (culprits & 1u << ch && !has_name(named, (enum asc_channel)ch))
-            case_search(runs, SLOTS, (enum asc_channel)ch, scratch, named);
+            case_search(runs, SLOTS, (enum asc_channel)ch, scratch, named, NULL);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         kernel_run_free(runs[slot]);
     return culprits;

@@ -1,0 +1,105 @@
+/* Declarations: a stage is right under another value of one or two conventions. The parameter is the number of that
+   value, or of both: the first times how many there are of the second, plus it. */
+#include "engine/oracle/causes/cause.h"
+
+#include "engine/oracle/bias.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/conventions.h"
+#include <stdio.h>
+
+static int choices(int convention)
+{
+    return convention < 0 ? 1 : 1 + (int)conventions[convention].high;
+}
+
+/* Whether a value says what another one does, or is none of this stage's own. */
+static int is_left_out(const struct oracle_case *c, int convention, int value)
+{
+    if (convention == CONVENTION_OF_s_at)
+        return (value == ASC_S_BIASED && !bias_terms(c)) || (value == ASC_S_CAPPED && !(c->softcap > 0));
+    return convention == CONVENTION_OF_alpha_first && value == ASC_ALPHA_NONE_FIRST;
+}
+
+static double declared_value(const struct walk_tile *tile, enum cause cause, int i)
+{
+    const int *which = cause_conventions(cause), n = choices(which[0]) * choices(which[1]);
+    for (int value = 0; value < n; value++)
+        if (!is_left_out(tile->c, which[0], value) && i-- == 0)
+            return value;
+    return NAN;
+}
+
+/* "NAME declared X, looks Y", "NAME, NAME declared X, X, look Y, Y". */
+static void declared_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
+{
+    enum { CHOICE_BYTES = 32 };
+    const int *which = cause_conventions(cause), n = choices(which[1]), looks[] = {(int)value / n, (int)value % n};
+    char name[2][2][CHOICE_BYTES];
+    for (int i = 0; i < 2 && which[i] >= 0; i++) {
+        convention_choice(which[i], (int)convention_get(&c->conventions, which[i]), name[0][i], CHOICE_BYTES);
+        convention_choice(which[i], looks[i], name[1][i], CHOICE_BYTES);
+    }
+    if (which[1] < 0)
+        snprintf(text, bytes, "%s declared %s, looks %s", conventions[which[0]].name, name[0][0], name[1][0]);
+    else if (cause_channel(cause) == asc_m && looks[0] == looks[1]) /* a maximum tells only how units differ */
+        snprintf(text, bytes, "m_unit looks the same as s_unit");
+    else
+        snprintf(text, bytes, "%s, %s declared %s, %s, look %s, %s", conventions[which[0]].name,
+                 conventions[which[1]].name, name[0][0], name[0][1], name[1][0], name[1][1]);
+}
+
+const struct cause_parameter parameter_declared = {declared_value, declared_describe};
+
+/* Q as it was given, times what would be folded into it. */
+static void fold(const struct candidate *k, const struct oracle_case *c)
+{
+    for (int i = 0; i < c->in_q.rows * c->head_dim; i++) {
+        k->want[i] = values_fold(c) * k->tile->s->input[asc_q].value[i];
+        k->bound[i] = 0;
+    }
+}
+
+int cause_declared(struct candidate *k)
+{
+    const struct oracle_case *own = k->tile->c;
+    struct oracle_case c = *own;
+    struct operands s = cause_altered(k);
+    const struct expected out = cause_out(k);
+    const int *which = k->conventions, n = choices(which[1]), value = (int)k->parameter;
+    convention_set(&c.conventions, which[0], value / n);
+    if (which[1] >= 0) {
+        convention_set(&c.conventions, which[1], value % n);
+        s.s_natural = values_natural_s(&c);
+        s.s_direct = c.conventions.s_unit == c.conventions.m_unit;
+    }
+    if (conventions_same(&c.conventions, &own->conventions) || (which[1] >= 0 && values_natural_later(own)))
+        return 0;
+    if (which[0] == CONVENTION_OF_s_at && k->channel != asc_s && !cause_reads_at(k, &c, &s))
+        return 0;
+    switch (k->channel) {
+    case asc_q:
+        fold(k, &c);
+        cause_loosen(k, 3); /* the factor is rounded up to twice, the product once */
+        return 1;
+    case asc_s:
+        local_s(&c, &s, &k->tile->s->room, out);
+        if (which[0] == CONVENTION_OF_s_unit)
+            cause_loosen(k, 2);
+        else if (values_mask_later(&c))
+            cause_zero_padding(k); /* the tail is masked then as well */
+        return 1;
+    case asc_m:
+        local_m(&c, &s, out);
+        cause_loosen(k, which[1] >= 0 ? 3 : 0);
+        return 1;
+    case asc_alpha:
+        local_alpha(&c, &s, out);
+        if (which[0] == CONVENTION_OF_alpha_first)
+            k->constant = value > 0;
+        return 1;
+    default:
+        local_p(&c, &s, out);
+        return 1;
+    }
+}
