@@ -314,7 +314,7 @@ static void try_part(struct lookup *l, enum how how, struct pair *pairs)
         if (!stay)
             moved.found[moved.n++] = *f;
         (stay ? out : in)[0][f->row] = 1;
-        memset((stay ? out : in)[1] + f->piece * l->span, 1, (size_t)l->span);
+        memset((stay ? out : in)[1] + (size_t)f->piece * (size_t)l->span, 1, (size_t)l->span);
     }
     for (int by_col = 0; by_col < 2 && moved.n >= 4 && moved.n < l->n; by_col++) {
         struct term only = {.axis = by_col ? AXIS_COL : AXIS_ROW};

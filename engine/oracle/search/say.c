@@ -335,8 +335,8 @@ static int last_alike(const struct map *map, int low, int k)
 /* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
 static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
-    for (int k = 0, n = 0; k < map->bits; k++) {
-        if (map->row[k] == 1u << k && !(map->flip >> k & 1))
+    for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
+        if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
             continue;
         const int last = last_alike(map, low, k);
         add(out, bytes, n++ ? ", " : "");
@@ -351,7 +351,7 @@ static void say_moved_bits(const struct map *map, int low, const char *lower, ch
             add(out, bytes, map->row[k] ? " inverted" : " 1");
         else if (!map->row[k])
             add(out, bytes, " 0");
-        k = last;
+        behind = last + 1;
     }
 }
 
