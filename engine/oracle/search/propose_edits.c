@@ -350,7 +350,7 @@ static void propose_formulas(struct search *search)
 {
     const bool is_lse = search->sample->channel == asc_lse;
     for (int i = -1; i < MERGE_FORMULAS; i++) {
-        for (int undivided = 0; undivided <= !is_lse; undivided++) {
+        for (int undivided = 0; undivided < (is_lse ? 1 : 2); undivided++) {
             for (int counts_empty = 0; counts_empty < 2; counts_empty++) {
                 for (int frame = FRAME_NONE; frame <= (is_lse ? FRAME_UNIT : FRAME_NONE); frame++) {
                     struct rule rule =

@@ -301,12 +301,12 @@ static void try_part(struct lookup *l, enum how how, struct pair *pairs)
     const struct sample_tile *t = &l->search->sample->tiles[0];
     const int D = t->c->head_dim, rows = block_of(l, t), most = rows > D ? rows : D;
     struct lookup moved = *l;
-    uint8_t *sides = calloc((size_t)4 * (size_t)most, 1), *in[2] = {sides, sides + most},
-            *out[2] = {sides + 2 * (size_t)most, sides + 3 * (size_t)most};
+    uint8_t *sides = calloc((size_t)4 * (size_t)most, 1);
     if (!sides) {
         l->search->failed = true;
         return;
     }
+    uint8_t *in[2] = {sides, sides + most}, *out[2] = {sides + 2 * (size_t)most, sides + 3 * (size_t)most};
     moved.n = 0;
     for (int i = 0; i < l->n; i++) {
         const struct found *f = &l->found[i];
@@ -333,7 +333,7 @@ static void try_maps(struct lookup *l)
         return;
     }
     for (int how = WHOLE_ROWS; how <= FLAT_ROWS; how++)
-        for (int by_query = 0; by_query <= (l->operand != asc_q && how != FLAT_ROWS); by_query++)
+        for (int by_query = 0; by_query < (l->operand != asc_q && how != FLAT_ROWS ? 2 : 1); by_query++)
             try_map(l, (enum how)how, by_query, NULL, 0, pairs);
     for (int how = WHOLE_ROWS; how <= TILE_PIECES && l->search->sample->channel >= asc_s; how++)
         try_part(l, (enum how)how, pairs);

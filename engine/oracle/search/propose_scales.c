@@ -111,7 +111,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     }
     if (n < LEAST)
         return;
-    for (int by_query = 0; by_query <= (operand != asc_q); by_query++) {
+    for (int by_query = 0; by_query < (operand != asc_q ? 2 : 1); by_query++) {
         struct rule rule = rule_new(RULE_SCALE);
         rule.rows.operand = operand;
         rule.rows.tensor = tensor;
@@ -208,7 +208,7 @@ void propose_quantized(struct search *search)
     rule.cuts = false;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps <= (codes_type(source->coding.quantized) == DTYPE_U8); wraps++) {
+        for (int wraps = 0; wraps < (codes_type(source->coding.quantized) == DTYPE_U8 ? 2 : 1); wraps++) {
             rule.wraps = wraps;
             rule.cost = 9 + wraps;
             if (wraps || fabs(rule.factor - 1) > 1e-6)

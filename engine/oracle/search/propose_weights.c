@@ -65,9 +65,10 @@ static void equations_of_l(const struct sample_tile *t, struct equations *e)
 static bool add_products(struct equations *e, const double *x, int rows, const double *y, int cols, const double *z)
 {
     const size_t n = (size_t)e->n;
-    double *xx = calloc(2 * n * n + (size_t)rows * n, sizeof *xx), *yy = xx + n * n, *zy = yy + n * n;
+    double *xx = calloc(2 * n * n + (size_t)rows * n, sizeof *xx);
     if (!xx)
         return false;
+    double *yy = xx + n * n, *zy = yy + n * n;
     for (int r = 0; r < rows; r++)
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k <= i; k++)

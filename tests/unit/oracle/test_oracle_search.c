@@ -54,7 +54,7 @@ static struct spec spec_at(enum mistake mistake, int shape, enum fill fill, unsi
 
 static const char *name_of(enum mistake mistake)
 {
-    return mistake < LISTED_END ? listed[mistake].name : unlisted[mistake];
+    return unlisted[mistake] ? unlisted[mistake] : listed[mistake].name;
 }
 
 static void tell(const struct spec *s, int ch, const struct explanation *e, const char *more)
