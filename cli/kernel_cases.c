@@ -474,7 +474,7 @@ static void describe_takes(const struct asking *a)
     const struct child_hello *hello = &a->hello;
     char *out = a->out->takes;
     const size_t bytes = sizeof a->out->takes;
-    int dims[INSTANCES_MAX];
+    int dims[INSTANCES_MAX] = {0};
     size_t n = 0;
     add_names(out, bytes, "", hello->dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
     add_names(out, bytes, "; K ", hello->k_dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
