@@ -158,9 +158,16 @@ static int transposes(const struct naming *n, enum asc_channel operand)
     return swapped ? 1 << swapped : 0;
 }
 
+/* Pieces of a row out of place within it. */
 static bool swizzles(const struct naming *n, enum asc_channel operand)
 {
-    return own_tensor(n, operand) && n->rule->map.kind == MAP_BITS && n->rule->rows.span > 1;
+    const struct map *map = &n->rule->map;
+    if (!own_tensor(n, operand) || map->kind != MAP_BITS || n->rule->rows.span <= 1)
+        return false;
+    for (int k = 0; k < map->bits; k++)
+        if (n->rule->rows.span << k >= n->at->c->head_dim && (map->row[k] != 1u << k || map->flip >> k & 1))
+            return false;
+    return true;
 }
 
 /* The result's own rows, or its columns, are out of place. */

@@ -431,6 +431,13 @@ void propose_splits(struct search *search)
     propose_formulas(search);
     propose_unshifted(search);
     propose_subsets(search, t->c->kv_splits);
+    for (int keeps = 1; keeps <= (search->sample->channel == asc_o ? 3 : 1); keeps++) {
+        struct rule rule = merged_as(1, 0);
+        rule.keeps_sum = keeps & 1;
+        rule.keeps_output = keeps & 2;
+        rule.cost += 2;
+        rule_try(search, &rule);
+    }
     for (int rows = 2; rows <= t->c->br; rows *= 2) {
         struct rule rule = merged_as(1, 0);
         rule.runs_on = rows;

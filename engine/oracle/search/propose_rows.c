@@ -829,6 +829,36 @@ static void propose_swizzled(struct search *search)
     }
 }
 
+/* 16-byte pieces out of place by one bit of the row, where there are too few rows to solve for the operand: exchanged
+   with the piece's bit, as matrices of a fragment are, or flipping it, as another swizzle does. */
+static void propose_pieces(struct search *search, enum asc_channel operand)
+{
+    enum { ROW_BITS = 4 };
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int span = piece_elements(&search->sample->tiles[0], operand), block = operand == asc_q ? c->br : c->bc;
+    int pieces = 0, rows = 0;
+    while (span << pieces < c->head_dim)
+        pieces++;
+    while (1 << rows < block)
+        rows++;
+    for (int i = 0; i < pieces && span << pieces == c->head_dim && 1 << rows == block; i++)
+        for (int j = 0; j < ROW_BITS && j < rows; j++)
+            for (int flips = 0; flips < 2; flips++) {
+                struct rule rule = rule_new(RULE_ROWS);
+                rule.rows.operand = rule.rows.tensor = operand;
+                rule.rows.span = span;
+                rule.guess = true;
+                rule.cost = 12;
+                rule.map = (struct map){.kind = MAP_BITS, .bits = pieces + rows};
+                for (int k = 0; k < pieces + rows; k++)
+                    rule.map.row[k] = 1u << k;
+                rule.map.row[i] = (flips ? 1u << i : 0) | 1u << (pieces + j);
+                if (!flips)
+                    rule.map.row[pieces + j] = 1u << i;
+                rule_try(search, &rule);
+            }
+}
+
 /* The places that kernels take rows from most often, where inputs that repeat themselves do not tell by content. */
 static void propose_usual(struct search *search, enum asc_channel operand)
 {
@@ -883,12 +913,16 @@ void propose_rows(struct search *search)
         look_up_operand(search, asc_q, solve_score_operand);
         if (search->best.kind == RULE_NONE)
             propose_swizzled(search);
-        if (search->best.kind == RULE_NONE)
+        if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_k);
+            propose_pieces(search, asc_k);
+        }
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, solve_v);
-        if (search->best.kind == RULE_NONE)
+        if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_v);
+            propose_pieces(search, asc_v);
+        }
     }
 }

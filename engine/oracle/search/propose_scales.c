@@ -206,6 +206,10 @@ void propose_quantized(struct search *search)
     rule.cuts = true;
     rule_try(search, &rule);
     rule.cuts = false;
+    rule.down = codes_type(source->coding.quantized) == DTYPE_U8;
+    if (rule.down)
+        rule_try(search, &rule);
+    rule.down = false;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
         for (int wraps = 0; wraps < (codes_type(source->coding.quantized) == DTYPE_U8 ? 2 : 1); wraps++) {

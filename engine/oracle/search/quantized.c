@@ -42,6 +42,8 @@ static double code_at(const struct rule *rule, enum dtype type, double y)
     struct rule cut = *rule;
     if (rule->wraps)
         return rint(y) - floor((rint(y) - LEAST) / CODES) * CODES;
+    if (rule->down)
+        return codes_round(type, floor(y));
     if (!rule->cuts || type == DTYPE_U8)
         return codes_round(type, rule->cuts ? trunc(y) : y);
     cut.type = type;
@@ -108,6 +110,8 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     if (rule->is_signed)
         snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
                  rule->wraps ? ", and a code that is too small wraps around" : "");
+    else if (rule->down)
+        snprintf(out, bytes, "codes of %s are rounded down, not to the nearest", stage);
     else if (rule->cuts)
         snprintf(out, bytes, "codes of %s are cut off, not rounded", stage);
     else if (rule->share != own->rows)

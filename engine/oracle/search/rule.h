@@ -141,6 +141,7 @@ struct rule {
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
     int runs_on;                  /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
     bool sum_alone;               /* and of these the sum of weights alone */
+    bool keeps_sum, keeps_output; /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS */
     bool reads;                   /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
@@ -149,6 +150,7 @@ struct rule {
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
     int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head */
     bool is_signed;               /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
+    bool down;                    /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
     bool wraps;                   /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index

@@ -82,6 +82,7 @@ struct merged_row {
 static struct merged_row merge_weights(const struct rule *rule, const struct sample_tile *t, int r)
 {
     struct merged_row row = {.top = -INFINITY};
+    double so_far = -INFINITY;
     struct ending end;
     double e = 0;
     for (int split = 0; split < t->c->kv_splits; split++)
@@ -92,6 +93,9 @@ static struct merged_row merge_weights(const struct rule *rule, const struct sam
             continue;
         if (split == rule->largest)
             e = row.top;
+        so_far = fmax(so_far, e);
+        if (rule->keeps_sum)
+            e += row.top - so_far;
         row.sum += exp(e - row.top);
         row.sum_loose += exp(e - row.top) * weight_loose(rule, t, &end, e, row.top);
     }
@@ -118,6 +122,7 @@ static void overflow(const struct sample_tile *t, int r, const struct merged_row
 static void add_outputs(const struct rule *rule, const struct sample_tile *t, int r, const struct merged_row *row,
                         double *want, double *bound)
 {
+    double so_far = -INFINITY;
     const int D = t->cols;
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end, own;
@@ -128,6 +133,9 @@ static void add_outputs(const struct rule *rule, const struct sample_tile *t, in
         const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
         if (split == rule->largest)
             e = row->top;
+        so_far = fmax(so_far, e);
+        if (rule->keeps_output)
+            e += row->top - so_far;
         const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
         for (int d = 0; d < D; d++) {
             const double o =
@@ -249,7 +257,13 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
-    if (rule->runs_on) {
+    if (rule->keeps_sum || rule->keeps_output) {
+        snprintf(out, bytes, "%s of the splits so far %s not rescaled where a later split has a larger LSE",
+                 !rule->keeps_output ? "the sum of weights"
+                 : rule->keeps_sum   ? "output and sum of weights"
+                                     : "the output",
+                 rule->keeps_sum && rule->keeps_output ? "are" : "is");
+    } else if (rule->runs_on) {
         snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
                  rule->sum_alone ? "the sum of weights of" : "what was merged for");
     } else if (rule->largest >= 0) {
