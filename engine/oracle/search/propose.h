@@ -18,6 +18,15 @@ void propose_weights(struct search *search);
 /* Of Q, K, V, S and U: rows of Q, K and V from elsewhere; of S another mask. */
 void propose_rows(struct search *search);
 
+/* Of S: another mask. */
+void propose_seen(struct search *search);
+/* Of S and U, what their operand may be: with blocks transposed; under another swizzle; with pieces exchanged by a bit
+   of the row; at the places that rows are taken from most often. */
+void propose_transposed(struct search *search, enum asc_channel operand);
+void propose_swizzled(struct search *search);
+void propose_pieces(struct search *search, enum asc_channel operand);
+void propose_usual(struct search *search, enum asc_channel operand);
+
 /* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
 void propose_scales(struct search *search);
 

@@ -1,0 +1,125 @@
+/* Rows, blocks and pieces of Q, K and V at places that kernels take them from most often: tried, where looking them up
+   by content tells nothing or costs more. */
+#include "engine/oracle/search/propose.h"
+
+/* K or V with blocks of its tile transposed: of 8 x 8, as ldmatrix with and without .trans differ; of a fragment; or
+   all. */
+void propose_transposed(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    int rows = 0, cols = 0;
+    while (1 << rows < c->bc)
+        rows++;
+    while (1 << cols < c->head_dim)
+        cols++;
+    if (1 << rows != c->bc || 1 << cols != c->head_dim || rows + cols > MAP_BIT_COUNT)
+        return;
+    for (int swapped = 3; swapped <= rows && swapped <= cols; swapped++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.rows.span = 1;
+        rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
+        for (int k = 0; k < rows + cols; k++)
+            rule.map.row[k] = 1u << (k < swapped ? k + cols : k >= cols && k < cols + swapped ? k - cols : k);
+        rule.cost = 6;
+        rule_try(search, &rule);
+    }
+}
+
+/* Q, K or both under another swizzle than they were stored with: piece i of row r is read at i ^ (r & mask), mask being
+   the bits in which the two swizzles differ. Of both, or where inputs repeat themselves, content does not tell. */
+void propose_swizzled(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    struct rule rule = rule_new(RULE_ROWS);
+    int low = 0, rows = 0;
+    rule.rows.span = piece_elements(t, asc_k);
+    while (rule.rows.span << low < t->c->head_dim)
+        low++;
+    while (1 << rows < t->c->br || 1 << rows < t->c->bc)
+        rows++;
+    if (rule.rows.span << low != t->c->head_dim || piece_elements(t, asc_q) != rule.rows.span ||
+        low + rows > MAP_BIT_COUNT)
+        return;
+    rule.cost = 8;
+    for (int from = 0; from < low; from++) {
+        rule.map = (struct map){.kind = MAP_BITS, .bits = low + rows};
+        for (int k = 0; k < low + rows; k++)
+            rule.map.row[k] = 1u << k;
+        for (int to = from; to < low && to < rows; to++) {
+            rule.map.row[to] |= 1u << (low + to);
+            for (int of = asc_q; of <= asc_s; of++) {
+                rule.rows.operand = rule.rows.tensor = (enum asc_channel)of;
+                if (of != asc_v && !rule_is_hopeless(search, &rule))
+                    rule_try(search, &rule);
+            }
+        }
+    }
+}
+
+/* 16-byte pieces out of place by one bit of the row, where there are too few rows to solve for the operand: exchanged
+   with the piece's bit, as matrices of a fragment are, or flipping it, as another swizzle does. */
+void propose_pieces(struct search *search, enum asc_channel operand)
+{
+    enum { ROW_BITS = 4 };
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int span = piece_elements(&search->sample->tiles[0], operand), block = operand == asc_q ? c->br : c->bc;
+    int pieces = 0, rows = 0;
+    while (span << pieces < c->head_dim)
+        pieces++;
+    while (1 << rows < block)
+        rows++;
+    for (int i = 0; i < pieces && span << pieces == c->head_dim && 1 << rows == block; i++)
+        for (int j = 0; j < ROW_BITS && j < rows; j++)
+            for (int flips = 0; flips < 2; flips++) {
+                struct rule rule = rule_new(RULE_ROWS);
+                rule.rows.operand = rule.rows.tensor = operand;
+                rule.rows.span = span;
+                rule.guess = true;
+                rule.cost = 12;
+                rule.map = (struct map){.kind = MAP_BITS, .bits = pieces + rows};
+                for (int k = 0; k < pieces + rows; k++)
+                    rule.map.row[k] = 1u << k;
+                rule.map.row[i] = (flips ? 1u << i : 0) | 1u << (pieces + j);
+                if (!flips)
+                    rule.map.row[pieces + j] = 1u << i;
+                rule_try(search, &rule);
+            }
+}
+
+/* The places that kernels take rows from most often, where inputs that repeat themselves do not tell by content. */
+void propose_usual(struct search *search, enum asc_channel operand)
+{
+    const struct map usual[] = {{.kind = MAP_PLUS, .a = -1},
+                                {.kind = MAP_PLUS, .a = 1},
+                                {.kind = MAP_FIXED, .a = 0},
+                                {.kind = MAP_PLUS, .a = -2}};
+    enum { USUAL = sizeof usual / sizeof usual[0] };
+    struct rule rule = rule_new(RULE_ROWS);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.guess = true;
+    rule.cost = 8;
+    for (int i = 0; i < USUAL; i++) {
+        struct rule of_tile = rule, of_head = rule, of_rows = rule;
+        of_tile.rows.tile = of_head.rows.head = of_rows.map = usual[i];
+        of_rows.rows.whole = true;
+        rule_try(search, &of_tile);
+        rule_try(search, &of_head);
+        if (usual[i].kind == MAP_PLUS)
+            rule_try(search, &of_rows);
+    }
+    rule.rows.tensor = operand == asc_v ? asc_k : asc_v;
+    rule_try(search, &rule);
+    /* Columns exchanged in pairs, in pairs of two, ..: codes have too few values to be told by content. */
+    for (int i = 0; 2 << i <= search->sample->tiles[0].c->head_dim && search->sample->channel == operand; i++) {
+        struct rule place = rule_new(RULE_PLACE);
+        place.guess = true;
+        place.cost = 10;
+        place.col_map = (struct map){.kind = MAP_BITS, .flip = 1u << i};
+        while (1 << place.col_map.bits < search->sample->tiles[0].c->head_dim) {
+            place.col_map.row[place.col_map.bits] = 1u << place.col_map.bits;
+            place.col_map.bits++;
+        }
+        rule_try(search, &place);
+    }
+}

@@ -1,0 +1,121 @@
+/* Another mask of S: keys that a row sees as another row does, a limit that is off or missing, columns taken for other
+   keys. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/schedule.h"
+
+/* The mask of S: what each row sees of the tiles is a range of keys, and its last (first) key that of another row. */
+static bool seen_of(const struct sample_tile *t, int r, int *first, int *last)
+{
+    *first = *last = 0;
+    for (int col = 0; col < t->cols; col++) {
+        if (t->got[(size_t)r * (size_t)t->cols + (size_t)col] == -INFINITY)
+            continue;
+        if (*last == 0)
+            *first = col;
+        *last = col + 1;
+    }
+    for (int col = *first; col < *last; col++)
+        if (t->got[(size_t)r * (size_t)t->cols + (size_t)col] == -INFINITY)
+            return false;
+    return true;
+}
+
+/* Rows where a limit of what is seen lies within the tile, and the row whose limit that is, of the tile or of the head;
+   or how far off it is. */
+enum limits { LIMIT_OFF, LIMIT_ROW, LIMIT_ROW_OF_HEAD };
+
+static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pairs, size_t most, enum limits of)
+{
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (int r = 0; r < t->rows && n < most; r++) {
+            int first = 0, last = 0;
+            if (!seen_of(t, r, &first, &last) || (hidden ? first == 0 : last == t->cols || last == 0))
+                continue;
+            const struct key_range own = schedule_range(t->c, r);
+            const int key = t->kv * t->c->bc + (hidden ? first : last), off = key - (hidden ? own.first : own.last);
+            const int from = of == LIMIT_ROW_OF_HEAD ? t->at[AXIS_Q_TILE] * t->c->br + r : r;
+            pairs[n++] = (struct pair){from, of == LIMIT_OFF ? off : from + off};
+        }
+    }
+    return n;
+}
+
+static void propose_limits(struct search *search)
+{
+    enum { PAIRS = 512 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    for (int hidden = 0; hidden < 2; hidden++) {
+        struct rule rule = rule_new(RULE_SEEN);
+        rule.rows.hidden = hidden;
+        rule.plus = hidden ? -SEEN_ALL : SEEN_ALL;
+        rule.cost = 3;
+        rule_try(search, &rule);
+        /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. */
+        size_t n = pair_limits(s, hidden, pairs, PAIRS, LIMIT_OFF);
+        if (n < 4)
+            continue;
+        int same = 0;
+        for (size_t i = 0; i < n; i++)
+            same += pairs[i].to == pairs[0].to;
+        if ((size_t)same == n && pairs[0].to) {
+            rule.plus = pairs[0].to;
+            rule.cost = 3 + log2(2 + fabs(rule.plus));
+            rule_try(search, &rule);
+            continue;
+        }
+        rule.plus = 0;
+        for (int whole = 0; whole < 2; whole++) {
+            n = pair_limits(s, hidden, pairs, PAIRS, whole ? LIMIT_ROW_OF_HEAD : LIMIT_ROW);
+            rule.rows.whole = whole;
+            rule.cost = 3 + whole + map_fit(pairs, n, whole ? s->tiles[0].c->q_len : s->tiles[0].c->br, &rule.map);
+            if (rule.cost < INFINITY && rule.map.kind != MAP_SAME)
+                rule_try(search, &rule);
+        }
+    }
+}
+
+/* The one column that row r sees and the row above it does not; -1: not one alone. */
+static int column_more(const struct sample_tile *t, int r)
+{
+    int more = -1, n = 0;
+    for (int col = 0; col < t->cols; col++) {
+        const size_t at = (size_t)r * (size_t)t->cols + (size_t)col;
+        if ((t->got[at] == -INFINITY) == (t->got[at - (size_t)t->cols] == -INFINITY))
+            continue;
+        more = col;
+        n++;
+    }
+    return n == 1 && t->got[(size_t)r * (size_t)t->cols + (size_t)more] != -INFINITY ? more : -1;
+}
+
+/* Where the columns of a fragment are not in the order of keys: each row sees a key more than the one above it, which
+   tells the key that its column is taken for. */
+static void propose_seen_columns(struct search *search)
+{
+    enum { PAIRS = 512 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    struct rule rule = rule_new(RULE_SEEN);
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (int r = 1; r < t->rows && n < PAIRS; r++) {
+            const int key = schedule_range(t->c, r).last - 1 - t->kv * t->c->bc, col = column_more(t, r);
+            if (schedule_range(t->c, r - 1).last == key + t->kv * t->c->bc && key >= 0 && key < t->cols && col >= 0)
+                pairs[n++] = (struct pair){col, key};
+        }
+    }
+    rule.cost = n < 8 ? INFINITY : 4 + map_fit(pairs, n, s->tiles[0].c->bc, &rule.col_map);
+    if (rule.cost < INFINITY && rule.col_map.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
+void propose_seen(struct search *search)
+{
+    propose_limits(search);
+    propose_seen_columns(search);
+}
