@@ -243,13 +243,30 @@ enum asc_addend { ASC_ALIBI, ASC_BIAS };
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)
 
-/* A registration: what ASC_KERNEL fills in. Only plan and launch must be set. */
+struct asc_run; /* run.h */
+#if defined(__cplusplus) && !ASC_BUILD
+/* Takes any function and compiles none of it: kernel.run in the user's own builds. */
+struct asc_any_function {
+    template <class Function> void operator=(Function) {}
+};
+#endif
+
+/* A registration: what ASC_KERNEL fills in. Only plan and launch must be set, or run, br and bc. */
 struct asc_kernel {
     const char *name;
     /* Fills *plan for this problem and returns NULL, or one sentence that says why the problem is not taken. */
     const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
     /* Launches on `stream` (a cudaStream_t; NULL on the CPU); returns NULL, or one sentence that says what failed. */
     const char *(*launch)(const struct asc_problem *problem, void *stream);
+    /* In the place of both: calls the kernel's own host code, see run.h. Tiles are br x bc. */
+#if defined(__cplusplus) && ASC_BUILD
+    void (*run)(struct asc_run &run);
+#elif defined(__cplusplus)
+    asc_any_function run;
+#else
+    void (*run)(struct asc_run *run);
+#endif
+    int32_t br, bc;
     uint32_t dtypes;                     /* ASC_SUPPORTS() of enum asc_dtype it takes for q; default f16 */
     uint32_t k_dtypes, v_dtypes;         /* the same for k and v; default 0: the type of q, no other */
     uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
@@ -312,15 +329,17 @@ struct asc_module {
     struct asc_module *next;
 };
 
-/* What a debuggee on a GPU offers to ASC_LAUNCH. Before a launch: which kernel is asked for what; name as it is spelled
-   there. After one that failed with a cudaError_t: a sentence that sets what was asked for against what is allowed. */
+/* A warp's window of shared memory, see staging.h, and a bit for each two bytes of it. */
+#define ASC_STAGE_BYTES 2048u
+#define ASC_STAGE_ROOM (ASC_STAGE_BYTES + 128u)
+
+/* What a debuggee offers. asc_stage: to every module; -1: there is none with probes that record. asc_launch_failure:
+   after a launch that failed with a cudaError_t, a sentence that sets what was asked for against what is allowed. */
 #ifdef __cplusplus
 extern "C" {
 #endif
 void asc_module_add(struct asc_module *module);
-int asc_stage(const uint32_t window[2]); /* by every module */
-void asc_launching(const char *name, const void *kernel, const unsigned grid[3], const unsigned block[3],
-                   size_t shared_bytes);
+int asc_stage(const uint32_t window[2]);
 const char *asc_launch_failure(int status);
 #ifdef __cplusplus
 }

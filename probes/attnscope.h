@@ -67,8 +67,8 @@
 
 /* 1, in attnscope's own builds: ASC_KERNEL exports its registration, and the debuggee binds the probes. Off elsewhere,
    where several kernels share one program. */
-#ifndef ASC_REGISTER
-#define ASC_REGISTER 0
+#ifndef ASC_BUILD
+#define ASC_BUILD 0
 #endif
 
 /* attnscope builds for one run, and recompiles at every change: a kernel that asks which of its instances that run can
@@ -104,6 +104,13 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 }
 #define ASC_CHOICES(name, ...) static_assert(asc_one_of(name, __VA_ARGS__), #name " must be one of " #__VA_ARGS__)
 
+#if (ASC_MODE || ASC_BUILD) && !defined(ASC_HOST)
+#include "probes/types.h"
+#endif
+#if ASC_BUILD && !defined(ASC_HOST)
+#include "probes/run.h"
+#endif
+
 #if ASC_MODE == 0 || defined(ASC_HOST)
 
 #define ASC_AT(...) ((void)0)
@@ -112,7 +119,9 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #define ASC_RECORD_SHARED(...) ((void)0)
 #define ASC_RECORD_SHARED_BY(...) ((void)0)
 #define ASC_RECORD_FRAGMENT(...) ((void)0)
+#ifndef ASC_TYPE /* types.h */
 #define ASC_TYPE(type, code)
+#endif
 
 #else /* ASC_MODE */
 
@@ -217,14 +226,20 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
          kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
      }
 
-   Fields that are not set keep the defaults of abi.h. */
-#if ASC_REGISTER
+   Fields that are not set keep the defaults of abi.h. A kernel with host code of its own sets kernel.run in the place
+   of plan and launch, see run.h; in attnscope's builds alone is that compiled. */
+#if ASC_BUILD
 #define ASC_KERNEL(name)                                                                                               \
     extern "C" {                                                                                                       \
     extern const char asc_kernel_name[];                                                                               \
     const char asc_kernel_name[] = #name;                                                                              \
     extern const uint32_t asc_kernel_abi;                                                                              \
     const uint32_t asc_kernel_abi = ASC_ABI_VERSION;                                                                   \
+    }                                                                                                                  \
+    extern "C" bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *problem,                   \
+                                 struct asc_plan *plan, void *stream, char *why, int size)                             \
+    {                                                                                                                  \
+        return asc_call_run(*kernel, *problem, plan, stream, why, size);                                               \
     }                                                                                                                  \
     extern "C" void asc_describe(struct asc_kernel &kernel)
 #else
@@ -240,7 +255,7 @@ template <class... Path> constexpr bool asc_sources(Path...)
 {
     return true;
 }
-#if ASC_REGISTER
+#if ASC_BUILD
 #define ASC_SOURCES(...) static_assert(asc_sources(__VA_ARGS__), "")
 #else
 #define ASC_SOURCES(...) static_assert(true, "")
@@ -250,17 +265,10 @@ template <class... Path> constexpr bool asc_sources(Path...)
    that says what failed. */
 #ifdef ASC_NVCC
 template <class... Parameter, class... Argument>
-const char *asc_launch(const char *name, void (*kernel)(Parameter...), dim3 grid, dim3 block, size_t shared_bytes,
+const char *asc_launch(const char *, void (*kernel)(Parameter...), dim3 grid, dim3 block, size_t shared_bytes,
                        void *stream, Argument... args)
 {
     cudaError_t status = cudaSuccess;
-#if ASC_REGISTER
-    const unsigned blocks[3] = {grid.x, grid.y, grid.z}, threads[3] = {block.x, block.y, block.z};
-    asc_launching(name, reinterpret_cast<const void *>(kernel), blocks, threads, shared_bytes);
-#endif
-#if ASC_MODE && ASC_REGISTER
-    shared_bytes = asc_make_room(reinterpret_cast<const void *>(kernel), block, shared_bytes);
-#endif
     /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
     if (shared_bytes > 48 * 1024)
         status =
@@ -271,10 +279,9 @@ const char *asc_launch(const char *name, void (*kernel)(Parameter...), dim3 grid
     }
     if (status == cudaSuccess)
         return nullptr;
-#if ASC_REGISTER
+#if ASC_BUILD
     return asc_launch_failure(static_cast<int>(status));
 #else
-    (void)name;
     return cudaGetErrorString(status);
 #endif
 }

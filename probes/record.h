@@ -4,6 +4,7 @@
 #define ASC_RECORD_H
 
 #include "probes/abi.h"
+#include "probes/types.h"
 
 #ifdef ASC_NVCC
 #define ASC_DEVICE __device__ __forceinline__
@@ -24,7 +25,7 @@
 /* One for each translation unit, see struct asc_module. Until it is bound nothing is recorded. */
 static ASC_CONSTANT struct asc_device asc_state;
 
-#if ASC_REGISTER && !(defined(ASC_NVCC) && defined(__CUDA_ARCH__))
+#if ASC_BUILD && !(defined(ASC_NVCC) && defined(__CUDA_ARCH__))
 #ifdef ASC_NVCC
 static uint32_t asc_staging_sent[2]; /* staging_offset and staging_warps, as the device has them */
 #endif
@@ -67,32 +68,6 @@ __attribute__((constructor)) static void asc_module_join()
     asc_module_add(&asc_module_here);
 }
 #endif
-
-/* Types are only declared here, so that a kernel includes the CUDA headers it needs and no others. */
-struct __half;
-struct __nv_bfloat16;
-struct __nv_fp8_e4m3;
-struct __nv_fp8_e5m2;
-
-template <class Element> struct asc_type {
-    static_assert(sizeof(Element) == 0,
-                  "attnscope cannot record this type; ASC_TYPE(type, ASC_F16) says what its bits are");
-};
-/* Says, at namespace scope, which element type the bits of a C++ type are. */
-#define ASC_TYPE(type, code)                                                                                           \
-    template <> struct asc_type<type> {                                                                                \
-        static constexpr int dtype = code;                                                                             \
-    }
-ASC_TYPE(__half, ASC_F16);
-ASC_TYPE(__nv_bfloat16, ASC_BF16);
-ASC_TYPE(float, ASC_F32);
-ASC_TYPE(double, ASC_F64);
-ASC_TYPE(__nv_fp8_e4m3, ASC_E4M3);
-ASC_TYPE(__nv_fp8_e5m2, ASC_E5M2);
-ASC_TYPE(unsigned char, ASC_U8);
-ASC_TYPE(int, ASC_I32);
-ASC_TYPE(long, ASC_I64);
-ASC_TYPE(long long, ASC_I64);
 
 /* Names a probe line. Every probe below expands to asc_site(asc_<channel>, <line>): the builder finds the probe lines
    of a source by these tokens in the preprocessor's output, and the file in its line markers. */

@@ -2,8 +2,8 @@
    makes of it: measured on an H200, a warp that writes 128 bytes side by side reaches 52.7 GB/s, 64 bytes 45, 32 bytes
    25, and single floats apart (the accumulators of mma.sync, a row per lane) 2 to 3. So each warp has a window of
    shared memory behind the kernel's own, lays its values there as the tile has them, and sends the window line by line.
-   ASC_LAUNCH makes the room; without it, in a diverged warp and where lanes work on different tiles, values go out as
-   they are. */
+   A debuggee's launches make the room (engine/gpu/launches.c); without it, in a diverged warp and where lanes work on
+   different tiles, values go out as they are. */
 #ifndef ASC_STAGING_H
 #define ASC_STAGING_H
 
@@ -21,32 +21,10 @@ template <class Element> ASC_DEVICE uint32_t asc_element_offset(const asc_visit 
 
 #ifdef ASC_NVCC
 
-#define ASC_STAGE_BYTES 2048u                  /* bytes of a tile that a warp brings together at once */
-#define ASC_STAGE_ROOM (ASC_STAGE_BYTES + 128) /* and a bit for each two of them: written */
 #define ASC_WARP 0xffffffffu
 
 /* All dynamic shared memory of a block begins here, the kernel's own first. */
 extern __shared__ __align__(16) unsigned char asc_shared[];
-
-#if ASC_REGISTER
-/* Room behind `own` bytes of dynamic shared memory for every warp of the block, if there is some: how many bytes to
-   launch with. */
-static size_t asc_make_room(const void *kernel, dim3 block, size_t own)
-{
-    const uint32_t warps = (block.x * block.y * block.z + 31) / 32;
-    uint32_t want[2] = {static_cast<uint32_t>((own + 127) / 128 * 128), warps};
-    cudaFuncAttributes attributes;
-    int device = 0, limit = 0;
-    const size_t all = want[0] + warps * ASC_STAGE_ROOM;
-    if (cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
-        attributes.sharedSizeBytes + all > static_cast<size_t>(limit))
-        want[1] = 0;
-    if (asc_stage(want) != 0)
-        return own;
-    return want[1] ? all : own;
-}
-#endif
 
 /* This warp's window onto the tile at `values`. NULL where there is none; where lanes are missing: to wait for them
    would be to synchronize; where a lane records another tile: a window holds elements of one. */

@@ -166,7 +166,7 @@ static void collect_arguments(struct build_job *job)
     build_add(job, job->compiler);
     job->tools->add_arguments(job);
     build_add(job, modes[job->request->probes]);
-    build_add(job, "-DASC_REGISTER=1");
+    build_add(job, "-DASC_BUILD=1");
     /* Only where it changes anything, or every shape would be a build of its own. */
     if (job->request->head_dim > 0 && asks_for_instance(job->out->source, job->request->kernel, HEADER_DEPTH)) {
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);

@@ -92,10 +92,25 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
-    const char *argv[32] = {job->compiler, architecture,    "-o",         program, object, "-Xlinker", "-u",
-                            "-Xlinker",    "debuggee_main", job->library, folder};
-    int n = 11;
-    for (const char *const *flag = job->tools->link_flags; *flag && n < 31; flag++)
+    const char *argv[40] = {job->compiler,
+                            architecture,
+                            "-o",
+                            program,
+                            object,
+                            "-Xlinker",
+                            "-u",
+                            "-Xlinker",
+                            "debuggee_main",
+                            "-Xlinker",
+                            "--wrap=cudaLaunchKernel",
+                            "-Xlinker",
+                            "--wrap=__cudaLaunchKernel",
+                            "-Xlinker",
+                            "--wrap=cudaLaunchKernelExC",
+                            job->library,
+                            folder};
+    int n = 17;
+    for (const char *const *flag = job->tools->link_flags; *flag && n < 39; flag++)
         argv[n++] = *flag;
     return build_run_linker(job, argv, err);
 }

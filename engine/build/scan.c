@@ -37,6 +37,9 @@ struct reader {
     char *bare;       /* owned: the current line, strings and characters blanked */
     size_t capacity;
     char marker[2048];  /* the current file as its line marker has it, in quotes */
+    const char *text;   /* all of it */
+    const char *closes; /* the >>> of the launch that was begun last; NULL: none is open */
+    const char *passed; /* where the arguments of that launch end */
     FILE *rewritten;    /* NULL: nothing to rewrite so far */
     const char *copied; /* what stands before this is in `rewritten` */
 };
@@ -319,6 +322,123 @@ static int rewrite_asm(struct reader *r, const char *keyword, const char **rest,
     return 0;
 }
 
+/* The last character before `at` that is no space and stands on no line marker; NULL: there is none behind what was
+   copied. */
+static const char *before(const struct reader *r, const char *at)
+{
+    while (at > r->copied) {
+        const char *line = --at;
+        while (line > r->text && line[-1] != '\n')
+            line--;
+        if (*line == '#')
+            at = line;
+        else if (!isspace((unsigned char)*at))
+            return at;
+    }
+    return NULL;
+}
+
+/* Of brackets that close at `at`: the one that opens them. Angles are brackets where no round ones are open. */
+static const char *opening(const struct reader *r, const char *at)
+{
+    int round = 0, angles = 0;
+    for (; at; at = before(r, at)) {
+        round += (*at == ')' || *at == ']') - (*at == '(' || *at == '[');
+        if (!round)
+            angles += (*at == '>') - (*at == '<');
+        if (!round && !angles)
+            return at;
+    }
+    return NULL;
+}
+
+/* Where the name of the kernel begins that <<< stands behind: a::b<c, (d > e)>, a variable, (*p), table[i]. */
+static const char *kernel_begins(const struct reader *r, const char *at)
+{
+    const char *begin = NULL, *c = before(r, at);
+    while (c) {
+        if (*c == '>' || *c == ')' || *c == ']') {
+            begin = opening(r, c);
+            if (!begin)
+                return NULL;
+            c = before(r, begin);
+            if (*begin == '(' || !c || !(is_word(*c) || *c == ']' || *c == ')' || *c == '>'))
+                return begin;
+            continue;
+        }
+        if (!is_word(*c))
+            return NULL;
+        for (begin = c; begin > r->copied && is_word(begin[-1]);)
+            begin--;
+        c = before(r, begin);
+        if (!c || c - 1 < r->copied)
+            return begin;
+        if (*c == ':' && c[-1] == ':')
+            begin = --c;
+        else if (*c == '.')
+            begin = c;
+        else if (*c == '>' && c[-1] == '-')
+            begin = --c;
+        else
+            return begin;
+        c = before(r, begin);
+        if (!c || !(is_word(*c) || *c == '>' || *c == ')' || *c == ']'))
+            return begin; /* ::k */
+    }
+    return begin;
+}
+
+/* What ends the list that begins at `c`, where no bracket is open; NULL: it is not in this statement. */
+static const char *list_ends(const char *c, const char *end)
+{
+    const size_t n = strlen(end);
+    for (int depth = 0; *c && *c != ';'; c++) {
+        if (*c == '"' || (*c == '\'' && !isxdigit((unsigned char)c[-1]))) {
+            c = end_of_quoted(c, c + strlen(c)) - 1;
+            continue;
+        }
+        if (depth == 0 && strncmp(c, end, n) == 0)
+            return c;
+        depth += (*c == '(' || *c == '[' || *c == '{') - (*c == ')' || *c == ']' || *c == '}');
+        if (depth < 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* A kernel's name as it is spelled, for messages: without spaces, quotes and lines. */
+static void write_name(const char *from, const char *to, char *name, size_t size)
+{
+    size_t n = 0;
+    for (; from < to && n + 1 < size; from++)
+        if (!isspace((unsigned char)*from) && *from != '"' && *from != '\\' && *from != '#')
+            name[n++] = *from;
+    name[n] = '\0';
+}
+
+/* k<T><<<g, b>>>(a) becomes simt::raw_launch("k<T>", [&](auto &&...v) { k<T>(v...); }).at(g, b)(a): whatever C++ does
+   at a call, overloads, deduced template arguments, defaults, it does in there. `at`: of the <<<. */
+static int rewrite_launch(struct reader *r, const char *at, const char **rest, struct err *err)
+{
+    char name[128], *text = NULL;
+    const char *begin = kernel_begins(r, at), *ends = list_ends(at + 3, ">>>");
+    const char *open = ends ? strchr(ends, '(') : NULL, *passed = open ? list_ends(open + 1, ")") : NULL;
+    if (!begin || !passed)
+        return refuse(r, "a <<<...>>> launch", "what it launches is not a name, or it has no end", err);
+    write_name(begin, at, name, sizeof name);
+    if (asprintf(&text,
+                 "::simt::raw_launch(\"%s\", [&](auto &&...simt_args) { %.*s"
+                 "(static_cast<decltype(simt_args)>(simt_args)...); }).at(",
+                 name, (int)(at - begin), begin) < 0)
+        return err_errno(err, r->file, "a launch");
+    const int failed = replace(r, begin, text, at + 3, err);
+    free(text);
+    r->closes = ends;
+    r->passed = passed;
+    *rest = at + 3;
+    return failed;
+}
+
 /* `alignas(x)` behind the storage class that __shared__ stands for: CUDA's is an attribute, behind which C++ takes it.
  *end: behind it, in the same line. NULL: the line has none. */
 static const char *find_alignas(const char *line, const char **end)
@@ -353,6 +473,32 @@ static int rewrite_alignas(struct reader *r, const char *at, const char *end, st
     return failed;
 }
 
+enum rewrite { REWRITE_NOTHING, REWRITE_ASM, REWRITE_ALIGNAS, REWRITE_LAUNCH, REWRITE_LAUNCH_END, REWRITE_NULL };
+
+/* What is first in the line that r->bare shows, and where. aligned_end: where an alignas ends. */
+static enum rewrite first_rewrite(const struct reader *r, const char *line, const char **at, const char **aligned_end)
+{
+    const char *bare_end = NULL;
+    const char *const stop = line + strlen(r->bare),
+                      *null = line < r->passed ? find_word(r->bare, "__null", 6, 0) : NULL;
+    const char *const found[] = {
+        [REWRITE_ASM] = find_asm(r->bare),
+        [REWRITE_ALIGNAS] = find_alignas(r->bare, &bare_end),
+        [REWRITE_LAUNCH] = strstr(r->bare, "<<<"),
+        [REWRITE_LAUNCH_END] = r->closes >= line && r->closes < stop ? r->bare + (r->closes - line) : NULL,
+        [REWRITE_NULL] = null && line + (null - r->bare) < r->passed ? null : NULL,
+    };
+    enum rewrite first = REWRITE_NOTHING;
+    for (enum rewrite i = REWRITE_ASM; i <= REWRITE_NULL; i++)
+        if (found[i] && (first == REWRITE_NOTHING || found[i] < found[first]))
+            first = i;
+    if (first != REWRITE_NOTHING)
+        *at = line + (found[first] - r->bare);
+    if (bare_end)
+        *aligned_end = line + (bare_end - r->bare);
+    return first;
+}
+
 /* *rest: where to go on, the line's end or behind what was rewritten. */
 static int read_line(struct reader *r, const char *line, const char *end, const char **rest, struct err *err)
 {
@@ -379,24 +525,32 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         r->capacity = 2 * n + 256;
     }
     strip(r, line, end);
-    const char *keyword = NULL, *aligned = NULL, *aligned_end = NULL;
-    if (!r->scan->gpu_only_allowed) {
-        keyword = find_asm(r->bare);
-        aligned = find_alignas(r->bare, &aligned_end);
-    }
-    const bool asm_first = keyword && (!aligned || keyword < aligned);
-    const char *first = asm_first ? keyword : aligned;
-    if (first)
-        r->bare[first - r->bare] = '\0';
+    const char *at = NULL, *aligned_end = NULL;
+    const enum rewrite what = r->scan->gpu_only_allowed ? REWRITE_NOTHING : first_rewrite(r, line, &at, &aligned_end);
+    if (at)
+        r->bare[at - line] = '\0';
     if ((!r->scan->gpu_only_allowed && check_code(r, err)) || find_sites(r, err))
         return -1;
-    if (!first)
-        return 0;
-    r->raw_end[0] = '\0';
-    if (asm_first)
-        return rewrite_asm(r, line + (first - r->bare), rest, err);
-    *rest = line + (aligned_end - r->bare);
-    return rewrite_alignas(r, line + (first - r->bare), *rest, err);
+    if (what != REWRITE_NOTHING)
+        r->raw_end[0] = '\0';
+    switch (what) {
+    case REWRITE_NOTHING:
+        break;
+    case REWRITE_ASM:
+        return rewrite_asm(r, at, rest, err);
+    case REWRITE_ALIGNAS:
+        *rest = aligned_end;
+        return rewrite_alignas(r, at, *rest, err);
+    case REWRITE_LAUNCH:
+        return rewrite_launch(r, at, rest, err);
+    case REWRITE_LAUNCH_END:
+        *rest = at + 3;
+        return replace(r, at, ")", *rest, err);
+    case REWRITE_NULL: /* NULL of g++ is an integer wherever it is not seen to become a pointer */
+        *rest = at + strlen("__null");
+        return replace(r, at, "nullptr", *rest, err);
+    }
+    return 0;
 }
 
 /* #include lines are there for check_include(); to compile the text is to have them included already. */
@@ -440,7 +594,7 @@ void scan_free(struct scan *scan)
 
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err)
 {
-    struct reader r = {.scan = scan, .copied = text};
+    struct reader r = {.scan = scan, .text = text, .copied = text};
     int failed = 0;
     scan->sites = NULL;
     scan->n_sites = 0;

@@ -13,8 +13,8 @@ struct scan {
     bool gpu_only_allowed;    /* constructs that only a GPU can run are no error */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
-    char *rewritten; /* owned: the text with inline PTX as C++, alignas behind __shared__ as an attribute, and without
-                        #include lines; NULL: it had neither */
+    char *rewritten; /* owned: the text with inline PTX and <<<>>> as C++, alignas behind __shared__ as an attribute, and
+                        without #include lines; NULL: it had none of them */
     size_t n_rewritten;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/gpu/launches.h"
 
 #include "engine/base/occupancy.h"
+#include "engine/child/debuggee/debuggee.h"
 #include "engine/gpu/cuda_error.h"
 #include "probes/abi.h"
 #include <stdarg.h>
@@ -14,6 +15,10 @@ static struct {
     struct launched last;
     char sentence[640];
 } run;
+static struct {
+    bool on;
+    int threads;
+} rehearsal;
 
 /* Of the C++ runtime, which every debuggee links (Itanium C++ ABI, "Demangler API"). */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status); /* NOLINT(*-identifier) */
@@ -39,7 +44,7 @@ static void plain_name(const char *demangled, char *name, size_t size)
     name[n] = '\0';
 }
 
-static void name_of(const char *spelled, const void *kernel, char *name, size_t size)
+static void name_of(const void *kernel, char *name, size_t size)
 {
     const char *mangled = NULL;
     char *demangled = NULL;
@@ -49,7 +54,7 @@ static void name_of(const char *spelled, const void *kernel, char *name, size_t 
     if (demangled)
         plain_name(demangled, name, size);
     else
-        snprintf(name, size, "%s", mangled ? mangled : spelled);
+        snprintf(name, size, "%s", mangled ? mangled : "the kernel");
     free(demangled);
 }
 
@@ -80,13 +85,13 @@ const struct launched *launches_last(void)
 }
 
 /* Names and attributes cost more than a launch: they are asked for once for each kernel. */
-static void describe(struct launched *l, const char *spelled, const void *kernel)
+static void describe(struct launched *l, const void *kernel)
 {
     static struct launched known;
     if (known.function != kernel) {
         launch_init(&known.facts);
         known.function = kernel;
-        name_of(spelled, kernel, known.facts.kernel, sizeof known.facts.kernel);
+        name_of(kernel, known.facts.kernel, sizeof known.facts.kernel);
         memset(&known.attributes, 0, sizeof known.attributes);
         if (cudaFuncGetAttributes(&known.attributes, kernel) == cudaSuccess) {
             known.facts.registers = known.attributes.numRegs;
@@ -98,18 +103,110 @@ static void describe(struct launched *l, const char *spelled, const void *kernel
     *l = known;
 }
 
-void asc_launching(const char *spelled, const void *kernel, const unsigned grid[3], const unsigned block[3],
-                   size_t dynamic_bytes)
+static void note(const void *kernel, dim3 grid, dim3 block, size_t dynamic_bytes)
 {
     struct launched *l = &run.last;
-    describe(l, spelled, kernel);
+    const unsigned grids[3] = {grid.x, grid.y, grid.z}, blocks[3] = {block.x, block.y, block.z};
+    describe(l, kernel);
     l->facts.dynamic_shared_bytes = dynamic_bytes <= INT32_MAX ? (int32_t)dynamic_bytes : INT32_MAX;
     for (int i = 0; i < 3; i++) {
-        l->facts.grid[i] = grid[i] <= INT32_MAX ? (int32_t)grid[i] : INT32_MAX;
-        l->facts.block[i] = block[i] <= INT32_MAX ? (int32_t)block[i] : INT32_MAX;
+        l->facts.grid[i] = grids[i] <= INT32_MAX ? (int32_t)grids[i] : INT32_MAX;
+        l->facts.block[i] = blocks[i] <= INT32_MAX ? (int32_t)blocks[i] : INT32_MAX;
     }
     if (run.n < LAUNCHES_MAX)
         run.launched[run.n++] = *l;
+}
+
+static int limit(enum cudaDeviceAttr attribute)
+{
+    int value = 0, device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess)
+        cudaGetLastError();
+    return value;
+}
+
+static size_t shared_limit(void)
+{
+    return (size_t)limit(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+}
+
+int debuggee_rehearse(bool begin)
+{
+    const int threads = rehearsal.threads;
+    rehearsal.on = begin;
+    rehearsal.threads = 0;
+    return threads;
+}
+
+/* Room behind `own` bytes of dynamic shared memory for the staging windows of every warp, if the probes have some and
+   there is some: how many bytes to launch with. More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared
+   Memory" of each compute capability). */
+static size_t make_room(const void *kernel, unsigned threads, size_t own)
+{
+    const uint32_t warps = (threads + 31) / 32;
+    uint32_t window[2] = {(uint32_t)((own + 127) / 128 * 128), warps};
+    const size_t all = window[0] + (size_t)warps * ASC_STAGE_ROOM;
+    const bool fits = run.last.facts.registers >= 0 && run.last.attributes.sharedSizeBytes + all <= shared_limit();
+    if (!fits)
+        window[1] = 0;
+    if (asc_stage(window) != 0 || !fits)
+        return own;
+    if (all > 48 * 1024 &&
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)all) != cudaSuccess) {
+        cudaGetLastError();
+        window[1] = 0;
+        asc_stage(window);
+        return own;
+    }
+    return all;
+}
+
+/* Before every launch, whoever makes it: the linker's --wrap puts these in the place of the runtime's functions. False:
+   it is a rehearsal's. */
+static bool before(const void *kernel, dim3 grid, dim3 block, size_t *shared_bytes)
+{
+    const unsigned threads = block.x * block.y * block.z;
+    if (rehearsal.on) {
+        rehearsal.threads = (int)threads > rehearsal.threads ? (int)threads : rehearsal.threads;
+        return false;
+    }
+    note(kernel, grid, block, *shared_bytes);
+    *shared_bytes = make_room(kernel, threads, *shared_bytes);
+    return true;
+}
+
+/* What nvcc makes of <<<>>> calls the second, or the first where the toolkit is older; cudaLaunchKernelEx the third. */
+cudaError_t __real_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);   /* NOLINT */
+cudaError_t __real___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t); /* NOLINT */
+cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);      /* NOLINT */
+cudaError_t __wrap_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);   /* NOLINT */
+cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t); /* NOLINT */
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);      /* NOLINT */
+
+cudaError_t __wrap_cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args,
+                                    size_t shared_bytes, /* NOLINT */
+                                    cudaStream_t stream)
+{
+    return before(kernel, grid, block, &shared_bytes)
+               ? __real_cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream)
+               : cudaSuccess;
+}
+
+cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+                                      size_t shared_bytes, /* NOLINT */
+                                      cudaStream_t stream)
+{
+    return before(kernel, grid, block, &shared_bytes)
+               ? __real___cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream)
+               : cudaSuccess;
+}
+
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *asked, const void *kernel, void **args) /* NOLINT */
+{
+    cudaLaunchConfig_t config = *asked;
+    return before(kernel, config.gridDim, config.blockDim, &config.dynamicSmemBytes)
+               ? __real_cudaLaunchKernelExC(&config, kernel, args)
+               : cudaSuccess;
 }
 
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
@@ -119,14 +216,6 @@ __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size
     va_start(args, format);
     vsnprintf(text + used, size - used, format, args);
     va_end(args);
-}
-
-static int limit(enum cudaDeviceAttr attribute)
-{
-    int value = 0, device = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess)
-        cudaGetLastError();
-    return value;
 }
 
 static void find_occupancy(struct launched *l, const struct occupancy_device *device)
@@ -175,11 +264,6 @@ json_t *launches_describe(const char *not_measured)
 static size_t shared_bytes(const struct launched *l)
 {
     return l->attributes.sharedSizeBytes + (size_t)l->facts.dynamic_shared_bytes;
-}
-
-static size_t shared_limit(void)
-{
-    return (size_t)limit(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 /* An error of a running kernel poisons the context, every call returns it again; a refused launch leaves no trace. */

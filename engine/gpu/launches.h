@@ -1,4 +1,4 @@
-/* What a run launched: ASC_LAUNCH says so before each launch (asc_launching() of abi.h), so that a failure can name the
+/* What a run launched, whoever launched it: the runtime's launch functions are wrapped (build_gpu.c), so that a failure can name the
    kernel and set what it asked for against what the device allows, and that the parent is told what the kernels take.
  */
 #ifndef GPU_LAUNCHES_H
@@ -18,7 +18,7 @@ void launches_reset(void);
 void launches_keep(size_t n);               /* forgets all but the first n */
 size_t launches_count(void);                /* of those kept */
 struct launched *launches_at(size_t i);     /* i < launches_count() */
-const struct launched *launches_last(void); /* NULL: ASC_LAUNCH has launched nothing */
+const struct launched *launches_last(void); /* NULL: nothing was launched */
 
 /* What ended a failed launch or kernel is: status is what a synchronization found afterwards.
  */

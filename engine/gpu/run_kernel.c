@@ -30,6 +30,17 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
     return 0;
 }
 
+void *debuggee_array_new(size_t bytes)
+{
+    void *array = NULL;
+    return cudaMalloc(&array, bytes) == cudaSuccess ? array : NULL;
+}
+
+void debuggee_array_free(void *array)
+{
+    cudaFree(array);
+}
+
 void debuggee_arm(void) {}
 
 /* A kernel on a GPU cannot be stopped from within its process: attnscope ends the process. */

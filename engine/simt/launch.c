@@ -22,6 +22,10 @@
 
 static struct simt_options options;
 static atomic_bool cancelled;
+static struct {
+    bool on;
+    unsigned threads;
+} rehearsal;
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER; /* one launch at a time, as in one stream */
 static struct worker *pool[WORKERS_MAX];                        /* owned; kept for the next launch */
 
@@ -42,8 +46,18 @@ const struct simt_options *launch_options(void)
 void simt_configure(const struct simt_options *wanted)
 {
     options = *wanted;
+    report_begin_launch(); /* an error of the run before is none of this one's */
     if (checks_wanted())
         checks_configure(wanted);
+}
+
+unsigned simt_rehearse(bool begin)
+{
+    const unsigned threads = rehearsal.threads;
+    rehearsal.on = begin;
+    rehearsal.threads = 0;
+    report_begin_launch();
+    return threads;
 }
 
 void simt_cancel(void)
@@ -216,6 +230,11 @@ static int run(const struct simt_launch *l)
 
 int simt_launch(const struct simt_launch *launch)
 {
+    if (rehearsal.on) {
+        const unsigned threads = launch->block.x * launch->block.y * launch->block.z;
+        rehearsal.threads = threads > rehearsal.threads ? threads : rehearsal.threads;
+        return 0;
+    }
     pthread_mutex_lock(&launch_lock);
     traps_begin_launch();
     report_begin_launch();

@@ -53,6 +53,21 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
     return 0;
 }
 
+int debuggee_rehearse(bool begin)
+{
+    return (int)simt_rehearse(begin);
+}
+
+void *debuggee_array_new(size_t bytes)
+{
+    return calloc(1, bytes); /* pages that nobody reads take no memory */
+}
+
+void debuggee_array_free(void *array)
+{
+    free(array);
+}
+
 void debuggee_arm(void)
 {
     atomic_store(&cancelled, false);

@@ -86,6 +86,9 @@ struct simt_options {
 };
 void simt_configure(const struct simt_options *options);
 
+/* true: a launch does nothing but to be seen, until false, which returns how many threads a block had at most. */
+unsigned simt_rehearse(bool begin);
+
 /* Asks a launch under way to stop at the next block. Safe from any thread. */
 void simt_cancel(void);
 

@@ -33,6 +33,9 @@ void asc_kernel_defaults(struct asc_kernel *kernel);
 extern const char asc_kernel_name[];
 extern const uint32_t asc_kernel_abi;
 void asc_describe(struct asc_kernel *kernel);
+/* kernel->run, by run.h's asc_call_run(). */
+bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan,
+                  void *stream, char *why, int size);
 int asc_bind(const struct asc_device *device);
 
 /* The device's view of a trace mapped at `trace`: pointers into the mapping, strides of its layout. */

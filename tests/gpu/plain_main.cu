@@ -2,7 +2,7 @@
    plain B,H,L,D LAUNCHES [BATCH]: launches it and prints one JSON object: the medians of what events and what the
    program's own clock say of a launch, or of BATCH launches without a pause, divided by their number. All inputs are
    zeros. The same program runs under compute-sanitizer. */
-#define ASC_REGISTER 1
+#define ASC_BUILD 1
 #include "attnscope.h"
 
 #include KERNEL

@@ -74,7 +74,7 @@ def compare(kernel, architecture, options=(), nvcc=None, recording=False):
         code = build("with", source, *strict)
         if code != build("without", without, *strict):
             raise Different(f"{kernel.name} for {architecture}: probes that are off have left something behind")
-        if recording and len(build("recording", source, "-DASC_MODE=1", "-DASC_REGISTER=0")) <= len(code):
+        if recording and len(build("recording", source, "-DASC_MODE=1", "-DASC_BUILD=0")) <= len(code):
             raise Different(f"{kernel.name} for {architecture}: recording changes nothing")
 
 

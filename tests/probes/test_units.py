@@ -99,7 +99,7 @@ class Units(unittest.TestCase):
         objects = []
         for name in ("attention", "scores"):
             objects.append(str(self.path / f"{name}.o"))
-            self.tool(nvcc, "-std=c++17", "-arch=sm_90", "-rdc=false", "-DASC_MODE=1", "-DASC_REGISTER=1", "-I",
+            self.tool(nvcc, "-std=c++17", "-arch=sm_90", "-rdc=false", "-DASC_MODE=1", "-DASC_BUILD=1", "-I",
                       str(ROOT / "build/include"), "-c", "-o", objects[-1], str(self.path / f"{name}.cu"))
         self.tool("ld", "-r", "--unique", "-o", str(self.path / "kernel.o"), *objects)
         self.tool(nvcc, "-arch=sm_90", "-o", str(self.path / "program"), str(self.path / "kernel.o"), "-Xlinker", "-u",

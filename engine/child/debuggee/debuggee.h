@@ -45,6 +45,14 @@ json_t *debuggee_profile(const struct asc_kernel *kernel, const struct launch_re
 json_t *debuggee_bench(const struct asc_kernel *kernel, const struct launch_request *request, const json_t *asked,
                        char *why, size_t size);
 
+/* Gives a kernel with host code of its own (kernel->run) a plan and a launch. */
+void debuggee_host(struct asc_kernel *kernel);
+/* true: launches have no effect from here on, but to be seen. false: they have again; returns how many threads a block
+   had at most, 0 where nothing was launched. */
+int debuggee_rehearse(bool begin);
+void *debuggee_array_new(size_t bytes); /* as the kernel addresses it; NULL: no memory */
+void debuggee_array_free(void *array);  /* NULL is legal */
+
 /* A kernel's own words; JSON takes UTF-8 only, and a sentence cut to its buffer may end within a character. */
 json_t *debuggee_words(const char *text);
 

@@ -253,6 +253,7 @@ int debuggee_main(void)
     asc_describe(&kernel);
     if (!kernel.name)
         kernel.name = asc_kernel_name;
+    debuggee_host(&kernel);
     if (debuggee_prepare(device, sizeof device, why, sizeof why)) {
         say_check(wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", debuggee_words(why)),
                             -1, NULL));

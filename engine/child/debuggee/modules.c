@@ -32,10 +32,9 @@ int asc_bind(const struct asc_device *device)
 
 int asc_stage(const uint32_t window[2])
 {
-    for (const struct asc_module *module = modules; module; module = module->next) {
-        const int status = module->stage ? module->stage(window) : 0;
-        if (status)
+    int status = -1;
+    for (const struct asc_module *module = modules; module; module = module->next)
+        if (module->stage && (status = module->stage(window)))
             return status;
-    }
-    return 0;
+    return status;
 }

@@ -7,6 +7,7 @@
 
 /* No "cassert": assert is the user's to include. math.h in its C++ form puts isnan, abs and the float overloads into
    the global namespace, as nvcc has them. */
+#include <exception>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -15,6 +15,47 @@ template <class... Params> struct bound_kernel {
         std::apply(bound->kernel, bound->args);
     }
 };
+
+/* What k<<<grid, block, shared_bytes, stream>>>(args...) is rewritten into: the arguments are copied once; each thread
+   calls `call`, which calls k with them. As after an error on a GPU, launches behind one that failed do nothing. */
+template <class Call> struct raw_launch_at {
+    const char *name;
+    Call call;
+    dim3 grid, block;
+    size_t shared_bytes;
+    template <class... Arg> struct bound {
+        const Call *call;
+        std::tuple<Arg...> args;
+        static void enter(void *self)
+        {
+            bound *b = static_cast<bound *>(self);
+            std::apply(*b->call, b->args);
+        }
+    };
+    template <class... Arg> void operator()(Arg... arg) const /* by value: a static const member needs no definition */
+    {
+        bound<Arg...> b = {&call, {std::move(arg)...}};
+        struct simt_launch launch = {};
+        launch.grid = {grid.x, grid.y, grid.z};
+        launch.block = {block.x, block.y, block.z};
+        launch.shared_bytes = shared_bytes;
+        launch.entry = bound<Arg...>::enter;
+        launch.args = &b;
+        launch.name = name;
+        if (!simt_error())
+            simt_launch(&launch);
+    }
+};
+
+template <class Call> struct raw_launch {
+    const char *name;
+    Call call;
+    raw_launch(const char *kernel, Call c) : name(kernel), call(c) {}
+    raw_launch_at<Call> at(dim3 grid, dim3 block, size_t shared_bytes = 0, struct CUstream_st * = nullptr) const
+    {
+        return {name, call, grid, block, shared_bytes};
+    }
+};
 } // namespace simt
 
 /* Runs kernel<<<grid, block, shared_bytes>>>(args...) to its end: 0, or -1 with simt_error(). */

@@ -80,7 +80,8 @@ static void test_gpu_only(void **state)
     construct("#include <cuda/ptxx>", "");
     construct("#include <mma.h>", "");
     construct("wmma::precision::tf32 x;", "TF32");
-    construct("k<<<grid, block>>>(x);", "<<<...>>>");
+    construct("k<<<grid, block>>>(x);", "");
+    construct("cudaLaunchKernel(f, grid, block, args);", "untyped pointer");
     construct("__cluster_dims__(2) int x;", "cluster");
     construct("CUtensorMap_st x;", "TMA");
     construct("int plasma, asm_count, x_asm;", "");
@@ -118,10 +119,10 @@ static void test_gpu_only_in_a_header(void **state)
                        "# 4 \"/cache/patched/k.cu\" 2\n"
                        "%s\n";
     char filled[1024];
-    snprintf(filled, sizeof filled, text, "k<<<1>>>();", "", "");
+    snprintf(filled, sizeof filled, text, "CUtensorMap x;", "", "");
     assert_int_equal(scan(filled, &result, &err), -1);
     assert_string_equal(err.where, "my/deep/traits.h:2");
-    assert_string_equal(err.message, "a raw <<<...>>> launch (use ASC_LAUNCH): GPU only "
+    assert_string_equal(err.message, "TMA (tensor maps): GPU only "
                                      "(in file included from my/mine.h:2, from my/k.cu:3)");
     snprintf(filled, sizeof filled, text, "", "asm(\"x;\");", "");
     assert_int_equal(scan(filled, &result, &err), -1);
@@ -160,6 +161,49 @@ static void test_raw_string_over_lines(void **state)
     free(result.sites);
     assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\");\n", &result, &err), -1);
     assert_string_equal(err.where, "my/k.cu:4");
+}
+
+/* What stands in a line of the user's becomes this. */
+static void rewritten(const char *line, const char *wanted)
+{
+    char text[1024];
+    struct scan result;
+    struct err err = {0};
+    snprintf(text, sizeof text, "# 42 \"my/k.cu\"\n%s\nint after;\n", line);
+    if (scan(text, &result, &err))
+        fail_msg("`%s` is refused: %s", line, err.message);
+    char *begin = strchr(result.rewritten, '\n') + 1;
+    begin[strlen(begin) - strlen("\nint after;\n")] = '\0';
+    assert_string_equal(begin, wanted);
+    scan_free(&result);
+}
+
+#define LAUNCH(name, code)                                                                                             \
+    "::simt::raw_launch(\"" name "\", [&](auto &&...simt_args) { " code                                                \
+    "(static_cast<decltype(simt_args)>(simt_args)...); }).at("
+
+static void test_launches(void **state)
+{
+    (void)state;
+    rewritten("k<<<g, b>>>(x, y);", LAUNCH("k", "k") "g, b)(x, y);");
+    rewritten("if (a < b) ns::k<T, (3 > 2), f<1>()><<<dim3(n >> 5), 64, 0, s>>>(x);",
+              "if (a < b) " LAUNCH("ns::k<T,(3>2),f<1>()>", "ns::k<T, (3 > 2), f<1>()>") "dim3(n >> 5), 64, 0, s)(x);");
+    rewritten("::k <<< g, b >>> (x);", LAUNCH("::k", "::k ") " g, b ) (x);");
+    rewritten("return (*p)<<<1, 2>>>();", "return " LAUNCH("(*p)", "(*p)") "1, 2)();");
+    rewritten("t->of[i]<<<1, 2>>>(__null, a(__null)); p = __null;",
+              LAUNCH("t->of[i]", "t->of[i]") "1, 2)(nullptr, a(nullptr)); p = __null;");
+    rewritten("k<64,\n  true>\n<<<g,\nb>>>(x,\n__null);",
+              LAUNCH("k<64,true>", "k<64,\n  true>\n") "g,\nb)(x,\nnullptr);");
+    static const char *const broken[] = {"# 42 \"my/k.cu\"\n<<<g, b>>>(x);\n", "# 42 \"my/k.cu\"\nk<<<g, b>>>;\n",
+                                         "# 42 \"my/k.cu\"\nk<<<g, b; x >>> (y);\n"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        struct scan result;
+        struct err err = {0};
+        assert_int_equal(scan(broken[i], &result, &err), -1);
+        assert_string_equal(err.where, "my/k.cu:42");
+        assert_non_null(strstr(err.message, "a <<<...>>> launch"));
+    }
+    rewritten("k<<<1, 2>>>(x); g<<<3, 4>>>(y);", LAUNCH("k", "k") "1, 2)(x); " LAUNCH("g", "g") "3, 4)(y);");
 }
 
 static void test_foreign_lines(void **state)
@@ -253,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_foreign_lines),
         cmocka_unit_test(test_gpu_only_in_a_header),
         cmocka_unit_test(test_raw_string_over_lines),
+        cmocka_unit_test(test_launches),
         cmocka_unit_test(test_compiler_words),
         cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_linker_words),

@@ -66,7 +66,7 @@ static void load_sources(struct debuggee *d, const char *mode, const char *sourc
     snprintf(options, sizeof options, "-DASC_MODE=%s -o %s -x c++ %s -x none %s/modules.o", mode, path, sources,
              folder);
     runs("c++ -std=c++17 -O2 -Wall -Wextra -Werror -fPIC -shared -Ibuild/include -include tests/probes/one_thread.h "
-         "-DASC_REGISTER=1 %s%s",
+         "-DASC_BUILD=1 %s%s",
          options, "");
     d->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!d->library)

@@ -1,0 +1,231 @@
+/* A kernel's own host code in the place of a plan and a launch. In the registration:
+
+     kernel.br = 64, kernel.bc = 32;
+     kernel.run = [](auto &run) { run.o = forward(run.q, run.k, run.v); };
+
+   or with pointers:
+
+     kernel.run = [](auto &run) { forward(run.q, run.k, run.v, run.o, run.batch(), run.heads(), run.q_len()); };
+
+   attnscope calls it once before a run, when no launch has an effect, to see how many threads a block has and what the
+   call asks for; then for the run itself. A problem with something that the call did not ask for, causality say, is
+   declined by its name, and so is one for which it throws, as TORCH_CHECK does. */
+#ifndef ASC_RUN_H
+#define ASC_RUN_H
+
+#include "probes/abi.h"
+#include "probes/types.h"
+#include <exception> /* attnscope's builds alone: what a thrown one says */
+
+/* Why the host code cannot go on: a sentence that outlives it. */
+struct asc_refusal {
+    const char *why;
+};
+
+/* What a call may ask for, and where the problem has it otherwise than a call without it would take it. */
+#define ASC_ASKED(ASK)                                                                                                 \
+    ASK(batch, problem.batch > 1)                                                                                      \
+    ASK(heads, problem.heads > 1)                                                                                      \
+    ASK(kv_heads, problem.kv_heads != problem.heads)                                                                   \
+    ASK(kv_len, problem.kv_len != problem.q_len)                                                                       \
+    ASK(causal, problem.causal != ASC_CAUSAL_NONE)                                                                     \
+    ASK(scale, asc_unusual_scale(problem))                                                                             \
+    ASK(softcap, problem.softcap != 0)                                                                                 \
+    ASK(window_left, problem.window_left >= 0)                                                                         \
+    ASK(window_right, problem.window_right >= 0)
+enum asc_asked {
+#define ASC_ASK(what, matters) asc_asked_##what,
+    ASC_ASKED(ASC_ASK)
+#undef ASC_ASK
+};
+
+inline int32_t asc_dtype_bytes(int32_t dtype)
+{
+    constexpr int32_t all[ASC_DTYPES] = {
+#define DTYPE(id, safetensors, bytes, name) bytes,
+#include "engine/base/dtypes.def"
+#undef DTYPE
+    };
+    return all[dtype];
+}
+
+/* Whether elements of a C++ type are of an element type: by its name, or, where that is not known, by its size. */
+template <class T> bool asc_holds(int32_t dtype)
+{
+    return asc_code<T>::dtype >= 0 ? asc_code<T>::dtype == dtype : sizeof(T) == asc_dtype_bytes(dtype);
+}
+template <> inline bool asc_holds<void>(int32_t)
+{
+    return true;
+}
+template <class T> struct asc_not_const {
+    using type = T;
+};
+template <class T> struct asc_not_const<const T> {
+    using type = T;
+};
+
+/* One of the run's arrays; converts to a pointer to its elements, and to torch's Tensor. Strides in elements. A Tensor
+   that is assigned to it is copied into it. */
+struct asc_array {
+    void *at;
+    int32_t dtype, dims;
+    int64_t size[4], stride[4];
+    uint32_t *asked; /* a bit for each enum asc_asked */
+
+    template <class T> operator T *() const
+    {
+        if (!asc_holds<typename asc_not_const<T>::type>(dtype))
+            throw asc_refusal{"its host code takes pointers to elements of another type"};
+        return static_cast<T *>(at);
+    }
+    template <class Tensor, class = typename Tensor::asc_tensor> asc_array &operator=(const Tensor &tensor)
+    {
+        tensor.asc_store(*this);
+        return *this;
+    }
+    void ask_shape() const
+    {
+        *asked |= 1u << asc_asked_batch | 1u << asc_asked_heads | 1u << asc_asked_kv_heads | 1u << asc_asked_kv_len;
+    }
+};
+
+inline bool asc_unusual_scale(const asc_problem &p)
+{
+    const float usual = p.scale * p.scale * static_cast<float>(p.head_dim); /* 1, to rounding, of 1/sqrt(head_dim) */
+    return !(usual > 0.999999f && usual < 1.000001f);
+}
+
+struct asc_run {
+    asc_array q, k, v, o, lse;
+    asc_plan plan; /* br, bc, kv_splits, ... may be set here where they depend on the problem */
+    void *stream;
+    const asc_problem &problem;
+    uint32_t asked;
+
+    int32_t q_len() const
+    {
+        return problem.q_len;
+    }
+    int32_t head_dim() const
+    {
+        return problem.head_dim;
+    }
+    int32_t batch()
+    {
+        return ask(asc_asked_batch, problem.batch);
+    }
+    int32_t heads()
+    {
+        return ask(asc_asked_heads, problem.heads);
+    }
+    int32_t kv_heads()
+    {
+        return ask(asc_asked_kv_heads, problem.kv_heads);
+    }
+    int32_t kv_len()
+    {
+        return ask(asc_asked_kv_len, problem.kv_len);
+    }
+    float scale()
+    {
+        return ask(asc_asked_scale, problem.scale);
+    }
+    float softcap()
+    {
+        return ask(asc_asked_softcap, problem.softcap);
+    }
+    int32_t window_left()
+    {
+        return ask(asc_asked_window_left, problem.window_left);
+    }
+    int32_t window_right()
+    {
+        return ask(asc_asked_window_right, problem.window_right);
+    }
+    /* corner: to which of them the kernel aligns the diagonal; it declines the other where they differ. */
+    bool causal(int32_t corner = ASC_CAUSAL_BOTTOM_RIGHT)
+    {
+        need(problem.causal == ASC_CAUSAL_NONE || problem.causal == corner || problem.q_len == problem.kv_len,
+             corner == ASC_CAUSAL_TOP_LEFT ? "causality begins at the top left" : "causality ends at the bottom right");
+        return ask(asc_asked_causal, problem.causal != ASC_CAUSAL_NONE);
+    }
+    /* Declines a problem, in a sentence. */
+    void need(bool condition, const char *sentence) const
+    {
+        if (!condition)
+            throw asc_refusal{sentence};
+    }
+
+    asc_run(const asc_problem &p, int32_t o_dtype, void *on) : plan(), stream(on), problem(p), asked(0)
+    {
+        q = tensor(p.q, p.dtype, p.heads, p.q_len);
+        k = tensor(p.k, p.k_dtype, p.kv_heads, p.kv_len);
+        v = tensor(p.v, p.v_dtype, p.kv_heads, p.kv_len);
+        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len);
+        const int64_t rows = p.q_len;
+        lse = {p.lse, ASC_F32, 3, {p.batch, p.heads, rows}, {p.heads * rows, rows, 1}, &asked};
+    }
+
+    /* What the problem has and the call did not ask for; NULL: nothing. */
+    const char *not_asked() const
+    {
+#define ASC_ASK(what, matters)                                                                                         \
+    if (!(asked & 1u << asc_asked_##what) && (matters))                                                                \
+        return "its host code does not take " #what;
+        ASC_ASKED(ASC_ASK)
+#undef ASC_ASK
+        return nullptr;
+    }
+
+  private:
+    template <class T> T ask(asc_asked what, T value)
+    {
+        asked |= 1u << what;
+        return value;
+    }
+    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows)
+    {
+        const int64_t d = problem.head_dim, b = problem.batch;
+        void *elements = const_cast<void *>(at);
+        if (problem.layout == ASC_BHLD)
+            return {elements, dtype, 4, {b, heads, rows, d}, {heads * rows * d, rows * d, d, 1}, &asked};
+        return {elements, dtype, 4, {b, rows, heads, d}, {rows * heads * d, heads * d, d, 1}, &asked};
+    }
+};
+
+inline bool asc_say(const char *sentence, char *why, int size)
+{
+    int n = 0;
+    for (; sentence[n] && n + 1 < size; n++)
+        why[n] = sentence[n];
+    why[n] = '\0';
+    return false;
+}
+
+/* Calls kernel.run: for the run itself, or, where `plan` is given, as a rehearsal that fills it but for the threads.
+   False: it declines, with a sentence in `why`. */
+inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, asc_plan *plan, void *stream, char *why,
+                         int size)
+{
+    asc_run run(problem, kernel.o_dtype, stream);
+    const char *sentence = nullptr;
+    run.plan.br = kernel.br;
+    run.plan.bc = kernel.bc;
+    try {
+        kernel.run(run);
+        if (plan) {
+            sentence = run.not_asked();
+            *plan = run.plan;
+        }
+        return sentence ? asc_say(sentence, why, size) : true;
+    } catch (const asc_refusal &refusal) {
+        return asc_say(refusal.why, why, size);
+    } catch (const std::exception &exception) {
+        return asc_say(exception.what(), why, size);
+    } catch (...) {
+        return asc_say("its host code threw an exception", why, size);
+    }
+}
+
+#endif
