@@ -1,6 +1,9 @@
 // What the checks must find, at the line of "at: CASE", colliding with that of "with: CASE"; and beside each what comes
 // close and is correct ("clean-...": nothing may be reported).
 #include "tests/simt/checks_helpers.h"
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cooperative_groups/reduce.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
@@ -443,6 +446,37 @@ __global__ void dropped(float *in, float *o)
 
 extern "C" float *simt_array(int which);
 
+namespace cg = cooperative_groups;
+
+// op 0: nothing, 1: the tile's barrier, 2: a reduction, which orders no memory, 3: the block's barrier
+__global__ void group_lanes(int op)
+{
+    __shared__ float x[64];
+    const auto block = cg::this_thread_block();
+    const auto tile = cg::tiled_partition<8>(block);
+    float y = threadIdx.x;
+    x[threadIdx.x] = y; // with: group-lanes
+    if (op == 1)
+        tile.sync();
+    else if (op == 2)
+        y = cg::reduce(tile, y, cg::plus<float>());
+    else if (op == 3)
+        block.sync();
+    sink[threadIdx.x] = x[threadIdx.x ^ (op == 3 ? 32 : 7)] + y; // at: group-lanes
+}
+
+__global__ void group_copy(bool wait)
+{
+    __shared__ __align__(16) float x[128];
+    const auto block = cg::this_thread_block();
+    cg::memcpy_async(block, x, source, sizeof x); // with: group-copy
+    if (wait)
+        cg::wait(block);
+    else
+        block.sync();
+    sink[threadIdx.x] = x[127 - threadIdx.x]; // at: group-copy
+}
+
 extern "C" int simt_case(const char *name)
 {
     float *in = simt_array(0), *out = simt_array(1), *work = simt_array(2);
@@ -518,6 +552,12 @@ extern "C" int simt_case(const char *name)
     CASE("copies-commit", copies, 1, 128, 0, 2)
     CASE("copies-return", copies, 1, 128, 0, 3)
     CASE("copies-barrier", copies, 1, 128, 0, 4)
+    CASE("group-lanes", group_lanes, 1, 64, 0, 0)
+    CASE("group-reduce", group_lanes, 1, 64, 0, 2)
+    CASE("clean-group-lanes", group_lanes, 1, 64, 0, 1)
+    CASE("clean-group-block", group_lanes, 1, 64, 0, 3)
+    CASE("group-copy", group_copy, 1, 128, 0, false)
+    CASE("clean-group-copy", group_copy, 1, 128, 0, true)
     CASE("copy-over", copy_over, 1, 128, 0, false)
     CASE("clean-copy-over", copy_over, 1, 128, 0, true)
     CASE("wmma-load", wmma_load, 1, 32, 0, false)

@@ -297,6 +297,17 @@ static void copies_under_way(void **state)
     expect("clean-copy-over", NULL, NULL, NULL);
 }
 
+static void cooperative_groups(void **state)
+{
+    (void)state;
+    expect("group-lanes", "race", "group-lanes", NULL);
+    expect("group-reduce", "race", "group-lanes", NULL);
+    expect("clean-group-lanes", NULL, NULL, NULL);
+    expect("clean-group-block", NULL, NULL, NULL);
+    expect("group-copy", "never-waited", "group-copy", NULL);
+    expect("clean-group-copy", NULL, NULL, NULL);
+}
+
 static void a_thread_returns_before_its_copies(void **state)
 {
     (void)state;
@@ -436,6 +447,7 @@ int main(void)
         cmocka_unit_test(ends_of_arrays),
         cmocka_unit_test(outputs),
         cmocka_unit_test(copies_under_way),
+        cmocka_unit_test(cooperative_groups),
         cmocka_unit_test(a_thread_returns_before_its_copies),
         cmocka_unit_test(matrices_of_a_warp),
         cmocka_unit_test(misaligned_vectors),

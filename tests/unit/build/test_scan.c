@@ -84,6 +84,12 @@ static void test_gpu_only(void **state)
     construct("cudaLaunchKernel(f, grid, block, args);", "untyped pointer");
     construct("__cluster_dims__(2) int x;", "cluster");
     construct("CUtensorMap_st x;", "TMA");
+    construct("#include <cooperative_groups.h>", "");
+    construct("#include <cooperative_groups/reduce.h>", "");
+    construct("#include <cooperative_groups/scan.h>", "scans of cooperative groups");
+    construct("cg::this_grid().sync();", "cooperative groups of a grid");
+    construct("auto c = cg::this_cluster();", "clusters");
+    construct("__shared__ cg::block_tile_memory<256> m;", "tiles of more than a warp");
     construct("int plasma, asm_count, x_asm;", "");
     construct("puts(\"asm volatile\"); char c = '\"'; int n = 1'000; puts(\"k<<<1>>>\");", "");
     construct("puts(R\"x(asm \" )\" asm )x\"); int y;", "");

@@ -21,7 +21,8 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/simt/include"
 
-static const char *const programs[] = {"features", "types", "errors", "tensor", "unaligned", "ptx", "barriers"};
+static const char *const programs[] = {"features",  "types", "errors",   "tensor",
+                                       "unaligned", "ptx",   "barriers", "groups"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs cannot be built on this machine, or NULL */
@@ -133,8 +134,10 @@ static int build_programs(void **state)
                  programs[i], i);
     }
     snprintf(command + strlen(command), sizeof command - strlen(command), "%s",
-             "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR
-             "/host.o && wait $p0 && wait $p1 && wait $p2 && wait $p3 && wait $p4 && wait $p5) 2>&1");
+             "gcc -D_GNU_SOURCE -I. -c tests/simt/host.c -o " DIR "/host.o");
+    for (size_t i = 0; i < PROGRAMS; i++)
+        snprintf(command + strlen(command), sizeof command - strlen(command), " && wait $p%zu", i);
+    snprintf(command + strlen(command), sizeof command - strlen(command), ") 2>&1");
     must_run(command);
     join(link, sizeof link, simt_link_flags);
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -416,6 +419,25 @@ static void test_named_barriers(void **state)
     find_mistakes("barriers", barrier_mistakes, sizeof barrier_mistakes / sizeof *barrier_mistakes);
 }
 
+/* clang-format off */
+static const struct mistake group_mistakes[] = {
+    {"outside", "outside", "shuffle", "block 0,0,0 thread 16,0,0", "lane 16 reads lane 28", 0, 0, 1, ANYWHERE},
+    {"beyond", "beyond", "shuffle", "block 0,0,0 thread 0,0,0", "lane 0 reads lane 5", 0, 0, 1, ANYWHERE},
+    {"apart", "apart", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..8 wait in __syncwarp (mask ffffffff) at tests/simt/groups.cu:", 1, 1, 1, ANYWHERE},
+    {"width", "width", "address", "block 0,0,0 thread 0,0,0", "a tile has 1, 2, 4, 8, 16 or 32 threads", 1, 3, 1, ANYWHERE},
+    {"left", "left", "never-waited", "block 0,0,0 thread 0,0,0", "cp.async of 16 bytes", 0, 0, 1, ANYWHERE},
+};
+/* clang-format on */
+
+static void test_cooperative_groups(void **state)
+{
+    (void)state;
+    runs_clean("groups", "all 1 1");
+    runs_clean("groups", "all 3 1 1");
+    runs_clean("groups", "all 2 1 3");
+    find_mistakes("groups", group_mistakes, sizeof group_mistakes / sizeof *group_mistakes);
+}
+
 /* mma.sync adds up as the tensor cores that were asked for. */
 static void test_inline_ptx_follows_the_model(void **state)
 {
@@ -567,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_inline_ptx),
         cmocka_unit_test(test_named_barriers),
+        cmocka_unit_test(test_cooperative_groups),
         cmocka_unit_test(test_inline_ptx_follows_the_model),
         cmocka_unit_test(test_honest_infinities_are_quiet),
         cmocka_unit_test(test_traps_are_optional),
