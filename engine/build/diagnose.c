@@ -178,8 +178,27 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
     return err_set(err, ERR_BUILD, where, "'%s' is not a channel; the channels are %s", channel, names);
 }
 
+/* What ptxas says of an instruction that another architecture has. */
+static int missing_instruction(const struct diagnose *d, const char *text, struct err *err)
+{
+    static const char feature[] = "error   : Feature '", instruction[] = "error   : Instruction '";
+    char name[128], architecture[16];
+    const char *at = strstr(text, feature);
+    if (at && sscanf(at + sizeof feature - 1, "%127[^'\n]' requires .target %15[a-z0-9_] or", name, architecture) == 2)
+        return err_set(err, ERR_DECLINED, d->user_path, "needs %s or higher, for %s: this GPU is older", architecture,
+                       name);
+    at = strstr(text, instruction);
+    if (at && sscanf(at + sizeof instruction - 1, "%127[^'\n]' not supported on .target '%15[a-z0-9_]'", name,
+                     architecture) == 2)
+        return err_set(err, ERR_DECLINED, d->user_path, "uses %s, which this GPU (%s) does not have", name,
+                       architecture);
+    return 0;
+}
+
 static int compiler_error(const struct diagnose *d, const char *text, struct err *err)
 {
+    if (missing_instruction(d, text, err))
+        return -1;
     const char *at = strstr(text, " error: "); /* "fatal error: " as well */
     if (!at)
         return tell(d->user_path, strlen(d->user_path), *text ? text : "the compiler failed without a message", err);

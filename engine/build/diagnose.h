@@ -14,8 +14,8 @@ struct diagnose {
 /* A copy of the compiler's words with the user's names in them, the caller's; NULL without memory. */
 char *diagnose_words(const struct diagnose *d, const char *said);
 
-/* Fill *err and return -1: ERR_BUILD, or ERR_GPU_ONLY for a missing header that is listed so. `said` is what came on
-   stderr. */
+/* Fill *err and return -1: ERR_BUILD, ERR_GPU_ONLY for a missing header that is listed so, or ERR_DECLINED for an
+   instruction that the GPU does not have. `said` is what came on stderr. */
 int diagnose_compiler(const struct diagnose *d, const char *said, struct err *err);
 int diagnose_linker(const struct diagnose *d, const char *said, struct err *err);
 

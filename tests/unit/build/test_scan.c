@@ -251,6 +251,21 @@ static void test_compiler_words(void **state)
     assert_string_equal(err.message, "CUTLASS: GPU only");
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: own.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_BUILD);
+    diagnose_compiler(&d,
+                      "ptxas /tmp/tmpxft_0-6_k.ptx, line 3473; error   : Feature 'mma with FP8 floating point type' "
+                      "requires .target sm_89 or higher\nptxas fatal   : Ptx assembly aborted due to errors\n",
+                      &err);
+    assert_int_equal(err.code, ERR_DECLINED);
+    assert_string_equal(err.message, "needs sm_89 or higher, for mma with FP8 floating point type: this GPU is older");
+    diagnose_compiler(&d,
+                      "ptxas /tmp/tmpxft_0-6_k.ptx, line 23; error   : Instruction 'wgmma.fence' not supported on "
+                      ".target 'sm_80'\n",
+                      &err);
+    assert_int_equal(err.code, ERR_DECLINED);
+    assert_string_equal(err.where, "my/k.cu");
+    assert_string_equal(err.message, "uses wgmma.fence, which this GPU (sm_80) does not have");
+    diagnose_compiler(&d, "ptxas k.ptx, line 4; error   : Unknown symbol 'p'\n", &err);
+    assert_int_equal(err.code, ERR_BUILD);
     diagnose_compiler(&d, "", &err);
     assert_int_equal(err.code, ERR_BUILD);
     assert_true(err.message[0] != '\0');
