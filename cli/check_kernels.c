@@ -321,6 +321,12 @@ static void add_option(char *out, size_t bytes, const char *option, const char *
         snprintf(out + used, bytes - used, "%s%s", option, word);
 }
 
+static void add_options(char *out, size_t bytes, const char *option, const struct option_words *words)
+{
+    for (int i = 0; i < words->n; i++)
+        add_option(out, bytes, option, words->word[i]);
+}
+
 /* The command that runs the case by itself; "": there is none. */
 static void write_command(const struct options *o, const char *path, const struct kernel_case *c, char *out,
                           size_t bytes)
@@ -338,10 +344,10 @@ static void write_command(const struct options *o, const char *path, const struc
     add_option(out, bytes, " --probes ", o->probes ? asked_probes_names[o->probes] : NULL);
     if (o->checks)
         add_option(out, bytes, " ", "--checks");
-    for (int i = 0; i < o->n_settings; i++)
-        add_option(out, bytes, " --set ", o->settings[i]);
-    for (int i = 0; i < o->n_defines; i++)
-        add_option(out, bytes, " -D ", o->defines[i]);
+    add_options(out, bytes, " --set ", &o->settings);
+    add_options(out, bytes, " -D ", &o->defines);
+    add_options(out, bytes, " -I ", &o->includes);
+    add_options(out, bytes, " --flag ", &o->flags);
     for (char *word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
         add_option(out, bytes, " --set ", word);
 }
@@ -622,8 +628,8 @@ static int write_json(const struct options *o, const struct checked *kernels, si
 
 static int allow(const struct options *o, struct err *err)
 {
-    for (int i = 0; i < o->n_settings; i++)
-        if (kernel_cases_allow(o->settings[i], err) != 0)
+    for (int i = 0; i < o->settings.n; i++)
+        if (kernel_cases_allow(o->settings.word[i], err) != 0)
             return -1;
     if (o->bias)
         return err_set(err, ERR_USAGE, "--bias", "needs scenarios, or a kernel with --shape");

@@ -274,7 +274,7 @@ static int bench_kernel(const struct options *o, const char *path, const char *n
     char *source;
     if (cache_read_text(path, "the kernel", &source, err) != 0)
         return -1;
-    const int read = o->n_defines ? 0 : choices_read(source, &choices);
+    const int read = o->defines.n ? 0 : choices_read(source, &choices);
     free(source);
     if (read != 0)
         return err_no_memory(err, path, "its choices");

@@ -123,6 +123,17 @@ static int parse_background(const char *value, struct options *o, struct err *er
     return 0;
 }
 
+static int take_word(struct option_words *words, enum option_id option, const char *value, struct err *err)
+{
+    char name[32];
+    const int most = (int)(sizeof words->word / sizeof *words->word);
+    snprintf(name, sizeof name, "--%s", option_rows[option].name);
+    if (words->n == most)
+        return err_set(err, ERR_USAGE, name, "at most %d times", most);
+    words->word[words->n++] = value;
+    return 0;
+}
+
 static int take(enum option_id option, const char *value, struct options *o, struct err *err)
 {
     switch (option) {
@@ -130,17 +141,15 @@ static int take(enum option_id option, const char *value, struct options *o, str
         o->shape = value;
         return 0;
     case OPTION_SET:
-        if (o->n_settings == MAX_SETTINGS)
-            return err_set(err, ERR_USAGE, "--set", "at most %d times", MAX_SETTINGS);
         if (!strchr(value, '='))
             return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, found '%s'", value);
-        o->settings[o->n_settings++] = value;
-        return 0;
+        return take_word(&o->settings, option, value, err);
     case OPTION_DEFINE:
-        if (o->n_defines == MAX_DEFINES)
-            return err_set(err, ERR_USAGE, "--define", "at most %d times", MAX_DEFINES);
-        o->defines[o->n_defines++] = value;
-        return 0;
+        return take_word(&o->defines, option, value, err);
+    case OPTION_INCLUDE:
+        return take_word(&o->includes, option, value, err);
+    case OPTION_FLAG:
+        return take_word(&o->flags, option, value, err);
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
@@ -340,7 +349,8 @@ static int set_key(struct scenario *scenario, const char *setting, struct err *e
 
 static bool changes_scenario(const struct options *o)
 {
-    return o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->n_settings || o->n_defines;
+    return o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->settings.n || o->defines.n ||
+           o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
@@ -360,10 +370,14 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
                               asked_probes_names[o->probes == ASKED_OFF ? ASKED_OFF : ASKED_ON], err);
     if (!failed && o->checks)
         failed = scenario_set(scenario, "scenario.checks", "yes", err);
-    for (int i = 0; i < o->n_settings && !failed; i++)
-        failed = set_key(scenario, o->settings[i], err);
-    for (int i = 0; i < o->n_defines && !failed; i++)
-        failed = scenario_define(scenario, o->defines[i], err);
+    for (int i = 0; i < o->settings.n && !failed; i++)
+        failed = set_key(scenario, o->settings.word[i], err);
+    for (int i = 0; i < o->defines.n && !failed; i++)
+        failed = scenario_define(scenario, o->defines.word[i], err);
+    for (int i = o->includes.n; i-- > 0 && !failed;)
+        failed = scenario_add_word(scenario, KEY_INCLUDE, o->includes.word[i], "-I", err);
+    for (int i = 0; i < o->flags.n && !failed; i++)
+        failed = scenario_add_word(scenario, KEY_FLAGS, o->flags.word[i], "--flag", err);
     if (!failed && changes_scenario(o))
         failed = scenario_check(scenario, err);
     return failed ? -1 : 0;
@@ -389,8 +403,8 @@ int options_open(const struct options *o, const char *path, struct session **out
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: --shape, --set, --define, --mem, --patch, --backend, --probes and --checks "
-                         "cannot change it");
+                         "is a saved trace: --shape, --set, --define, --include, --flag, --mem, --patch, --backend, "
+                         "--probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {

@@ -26,8 +26,10 @@ enum option_id {
 enum asked_probes { ASKED_NOTHING, ASKED_ON, ASKED_OFF, ASKED_COMPARE };
 extern const char *const asked_probes_names[]; /* [enum asked_probes], "" first */
 
-#define MAX_SETTINGS 64
-#define MAX_DEFINES 64
+struct option_words {
+    const char *word[64]; /* in order */
+    int n;
+};
 
 struct options {
     enum command command;
@@ -39,11 +41,8 @@ struct options {
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     enum background background;                        /* BACKGROUND_UNKNOWN: not given */
     const char *svg, *at;                              /* as these */
-    const char *settings[MAX_SETTINGS];                /* "key=value", in order */
-    int n_settings;
-    const char *defines[MAX_DEFINES]; /* "NAME=VALUE" or "NAME", in order */
-    int n_defines;
-    int cols, rows; /* of a printed screen */
+    struct option_words settings, defines, includes, flags; /* "key=value", "NAME=VALUE" or "NAME" */
+    int cols, rows;                                         /* of a printed screen */
     char **files;
     int n_files;
 };

@@ -35,7 +35,7 @@ static const char *values_of(enum option_id option, char *room, size_t bytes)
 static bool takes_file(enum option_id option)
 {
     const char *argument = option_rows[option].argument;
-    return argument && (strcmp(argument, "FILE") == 0 || strstr(argument, "TRACE"));
+    return argument && (strcmp(argument, "FILE") == 0 || strcmp(argument, "DIR") == 0 || strstr(argument, "TRACE"));
 }
 
 static void put_pages(FILE *out)

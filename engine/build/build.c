@@ -7,6 +7,7 @@
 #include "engine/build/patch.h"
 #include "engine/build/scan.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/value.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CACHE_KEEP 200         /* programs of about 0.6 MB */
@@ -137,6 +139,51 @@ static int add_defines(struct build_job *job, struct err *err)
     return 0;
 }
 
+static const char *keep_given(struct build_job *job, const char *before, const char *word)
+{
+    char *kept = job->given + job->n_given;
+    const int n = snprintf(kept, sizeof job->given - job->n_given, "%s%s", before, word);
+    job->n_given += (size_t)n + 1; /* there is room for the longest values of both keys */
+    return kept;
+}
+
+static int add_include(struct build_job *job, struct err *err)
+{
+    char folder[600];
+    struct stat info;
+    for (const char *list = job->request->include; list && *list;) {
+        if (!value_next(&list, folder, sizeof folder) || stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+            return err_set(err, ERR_INPUT, folder, "expected a folder of headers (scenario.include, -I), found none");
+        build_add(job, keep_given(job, "-I", folder));
+    }
+    return 0;
+}
+
+static int add_flags(struct build_job *job, struct err *err)
+{
+    char word[sizeof((struct scenario *)NULL)->flags];
+    bool dropped = false, with_value = false;
+    for (const char *list = job->request->flags; list && *list && value_next(&list, word, sizeof word);) {
+        /* "-Xptxas -v" and "-maxrregcount 64" go as a whole. */
+        if (dropped && (with_value || word[0] != '-')) {
+            dropped = false;
+            continue;
+        }
+        dropped = job->tools->lacks_flag && job->tools->lacks_flag(word);
+        with_value = strncmp(word, "-X", 2) == 0;
+        const bool links =
+            !dropped && (strncmp(word, "-l", 2) == 0 || strncmp(word, "-L", 2) == 0 || strncmp(word, "-Wl,", 4) == 0) &&
+            strcmp(word, "-lineinfo") != 0;
+        if (job->n_arguments == BUILD_ARGUMENTS_MAX - 8 || job->n_link_arguments == BUILD_LINK_ARGUMENTS_MAX)
+            return err_set(err, ERR_INPUT, job->request->kernel, "scenario.flags, --flag: there are too many");
+        if (links)
+            job->link_arguments[job->n_link_arguments++] = keep_given(job, "", word);
+        else if (!dropped)
+            build_add(job, keep_given(job, "", word));
+    }
+    return 0;
+}
+
 /* Whether a source or a header that stands beside it asks for its instance. */
 static bool asks_for_instance(const char *source, const char *path, int depth)
 {
@@ -158,7 +205,7 @@ static bool asks_for_instance(const char *source, const char *path, int depth)
     return false;
 }
 
-static void collect_arguments(struct build_job *job)
+static int collect_arguments(struct build_job *job, struct err *err)
 {
     enum { HEADER_DEPTH = 2 };
     static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
@@ -173,7 +220,10 @@ static void collect_arguments(struct build_job *job)
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }
     build_add_path(job, "-I%.*s", path_folder(job->own[0]) - 1, job->own[0]);
+    if (add_include(job, err))
+        return -1;
     build_add_path(job, "-I%s", root);
+    return add_defines(job, err) || add_flags(job, err) ? -1 : 0;
 }
 
 /* Runs the compiler with the job's arguments and these, NULL-terminated. */
@@ -343,6 +393,13 @@ static void add_surroundings(const struct build_job *job, struct cache_key *key)
     }
 }
 
+static void add_link_arguments(const struct build_job *job, struct cache_key *key)
+{
+    cache_key_add(key, &job->n_link_arguments, sizeof job->n_link_arguments);
+    for (int i = 0; i < job->n_link_arguments; i++)
+        cache_key_add_text(key, job->link_arguments[i]);
+}
+
 static int make_key(const struct build_job *job, const struct process_output *text,
                     const struct process_output *version, char hex[33], struct err *err)
 {
@@ -361,6 +418,7 @@ static int make_key(const struct build_job *job, const struct process_output *te
         cache_key_add_text(key, job->arguments[i]);
     for (const char *const *flag = job->tools->link_flags; *flag; flag++)
         cache_key_add_text(key, *flag);
+    add_link_arguments(job, key);
     add_surroundings(job, key);
     int failed = cache_key_add_file(key, job->library, err);
     cache_key_finish(key, failed ? NULL : hex);
@@ -458,6 +516,7 @@ static int make_signature(const struct build_job *job, char hex[33])
     cache_key_add_text(key, job->request->kernel);
     cache_key_add_text(key, job->out->source_path);
     cache_key_add_text(key, job->out->source);
+    add_link_arguments(job, key);
     add_surroundings(job, key);
     for (int i = 0; i < job->n_arguments; i++)
         cache_key_add_text(key, job->arguments[i]);
@@ -563,8 +622,7 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
         snprintf(job->sources[0].path, sizeof job->sources[0].path, "%s", out->source_path);
         snprintf(job->sources[0].user, sizeof job->sources[0].user, "%s", request->kernel);
         job->n_sources = 1;
-        collect_arguments(job);
-        failed = add_defines(job, err) || build(job, err);
+        failed = collect_arguments(job, err) || build(job, err);
     }
     for (int i = 0; i < job->n_sources; i++)
         free(job->sources[i].rewritten);

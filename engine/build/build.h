@@ -6,7 +6,8 @@
 #include "engine/build/runner.h"
 #include <stdbool.h>
 
-#define BUILD_ARGUMENTS_MAX 64
+#define BUILD_ARGUMENTS_MAX 192
+#define BUILD_LINK_ARGUMENTS_MAX 32
 #define BUILD_FLAG_MAX 1400 /* bytes; -ffile-prefix-map holds two paths */
 #define BUILD_COMPILE_LIMIT_S 600.0
 #define BUILD_SOURCES_MAX 8
@@ -30,7 +31,11 @@ struct build_job {
     int n_arguments;
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
-    char define[256];  /* the macros, a NUL behind each */
+    char define[256]; /* the macros, a NUL behind each */
+    char given[3072]; /* the user's folders, each behind -I, and flags, the same way */
+    size_t n_given;
+    const char *link_arguments[BUILD_LINK_ARGUMENTS_MAX]; /* those of the flags that a linker wants; borrowed */
+    int n_link_arguments;
     char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
     char library[600]; /* what the debuggee links of attnscope's */
     struct build_source sources[BUILD_SOURCES_MAX]; /* the kernel's own file, then those that its ASC_SOURCES names */
@@ -49,7 +54,8 @@ struct toolchain {
     bool scan_gpu_only;            /* what only a GPU can run is refused */
     /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
     const char *map_folder;
-    const char *missing; /* what is said where there is no such compiler */
+    const char *missing;                  /* what is said where there is no such compiler */
+    bool (*lacks_flag)(const char *flag); /* only the other compiler knows it: it is left out; NULL: none is */
     int (*find_compiler)(struct build_job *job, struct err *err);
     void (*add_arguments)(struct build_job *job);
     /* Links `object`, compiled in the folder `work`, into `program`. */

@@ -57,6 +57,21 @@ static void add_arguments(struct build_job *job)
     build_add_path(job, "%s/engine/simt/include/simt_device.h", root);
 }
 
+/* Those of nvcc's that kernels are built with; g++'s own begin so too, but are no flags that a kernel needs. */
+static bool lacks_flag(const char *flag)
+{
+    static const char *const names[] = {
+        "-arch",    "-code",          "-gencode", "-G",    "-X",   "-ccbin",    "-cudart",     "-diag",
+        "-dlto",    "-expt",          "-ext",     "-fmad", "-ftz", "-keep",     "-lineinfo",   "-maxr",
+        "-minnreg", "-opt-info",      "-prec",    "-rdc",  "-res", "-restrict", "-src-in-ptx", "-split-compile",
+        "-t",       "-use_fast_math",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(flag, names[i], strlen(names[i])) == 0)
+            return true;
+    return strncmp(flag, "--", 2) == 0 && strncmp(flag, "--param", 7) != 0 && strncmp(flag, "--std=", 6) != 0;
+}
+
 /* Gives the object's memory functions the checks' names, and its shared arrays room between them. */
 static int check_object(struct build_job *job, const char *object, struct err *err)
 {
@@ -76,10 +91,12 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     if ((job->request->checks && check_object(job, object, err)) || link_stub_write(object, stub, err))
         return -1;
-    const char *argv[32] = {"g++",        "-o",   program,    object, stub, "-Wl,-u,debuggee_main",
-                            job->library, folder, "-ljansson"};
+    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 32] = {
+        "g++", "-o", program, object, stub, "-Wl,-u,debuggee_main", job->library, folder, "-ljansson"};
     int n = 9;
-    for (const char *const *flag = simt_link_flags; *flag && n < 31; flag++)
+    for (int i = 0; i < job->n_link_arguments; i++)
+        argv[n++] = job->link_arguments[i];
+    for (const char *const *flag = simt_link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 31; flag++)
         argv[n++] = *flag;
     return build_run_linker(job, argv, err);
 }
@@ -93,6 +110,7 @@ const struct toolchain toolchain_cpu = {
     .scan_gpu_only = true,
     .map_folder = "-fdebug-prefix-map",
     .missing = "the compiler was not found: install the package g++ (apt install g++)",
+    .lacks_flag = lacks_flag,
     .find_compiler = find_compiler,
     .add_arguments = add_arguments,
     .link = link_program,

@@ -71,6 +71,7 @@ static void add_arguments(struct build_job *job)
     const int n_folder = path_folder(kernel);
     char architecture[16];
     device_architecture(job->request->gpu, architecture, sizeof architecture);
+    build_add(job, "--forward-unknown-to-host-compiler"); /* of the user's flags */
     build_add(job, "-std=c++17");
     build_add(job, "-O3");
     /* Machine code alone: -arch would add PTX, which takes as long again to make. */
@@ -92,25 +93,27 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
-    const char *argv[40] = {job->compiler,
-                            architecture,
-                            "-o",
-                            program,
-                            object,
-                            "-Xlinker",
-                            "-u",
-                            "-Xlinker",
-                            "debuggee_main",
-                            "-Xlinker",
-                            "--wrap=cudaLaunchKernel",
-                            "-Xlinker",
-                            "--wrap=__cudaLaunchKernel",
-                            "-Xlinker",
-                            "--wrap=cudaLaunchKernelExC",
-                            job->library,
-                            folder};
+    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler,
+                                                       architecture,
+                                                       "-o",
+                                                       program,
+                                                       object,
+                                                       "-Xlinker",
+                                                       "-u",
+                                                       "-Xlinker",
+                                                       "debuggee_main",
+                                                       "-Xlinker",
+                                                       "--wrap=cudaLaunchKernel",
+                                                       "-Xlinker",
+                                                       "--wrap=__cudaLaunchKernel",
+                                                       "-Xlinker",
+                                                       "--wrap=cudaLaunchKernelExC",
+                                                       job->library,
+                                                       folder};
     int n = 17;
-    for (const char *const *flag = job->tools->link_flags; *flag && n < 39; flag++)
+    for (int i = 0; i < job->n_link_arguments; i++)
+        argv[n++] = job->link_arguments[i];
+    for (const char *const *flag = job->tools->link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 39; flag++)
         argv[n++] = *flag;
     return build_run_linker(job, argv, err);
 }

@@ -67,6 +67,8 @@ struct build_request {
     const char *kernel; /* path of the .cu */
     const char *patch;  /* NULL or "": none */
     const char *define; /* "NAME=VALUE NAME": macros; NULL or "": none */
+    const char *include; /* lists as value_next() reads them: folders of headers, flags of the compiler; NULL or "" */
+    const char *flags;
     enum probes probes;
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */

@@ -306,6 +306,8 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     struct build_request request = {.kernel = scenario->kernel,
                                     .patch = scenario->patch,
                                     .define = scenario->define,
+                                    .include = scenario->include,
+                                    .flags = scenario->flags,
                                     .probes = probes,
                                     .dtype = scenario->problem.dtype,
                                     .head_dim = scenario->problem.head_dim,
@@ -356,7 +358,8 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->source_name, sizeof info->source_name, runner_short_path(scenario->kernel));
     copy_text(info->compiled_path, sizeof info->compiled_path, r->build.source_path);
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
-    copy_text(info->define, sizeof info->define, scenario->define);
+    snprintf(info->define, sizeof info->define, "%s%s%s", scenario->define,
+             scenario->define[0] && scenario->flags[0] ? " " : "", scenario->flags);
     copy_text(info->patch_name, sizeof info->patch_name, path_name(scenario->patch));
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */

@@ -17,6 +17,9 @@
 #define EXPECT_DEFINE                                                                                                  \
     "NAME=VALUE or NAME, up to 8 with blanks between and 255 bytes in all (values of letters, digits and + - . _; no " \
     "name that begins with ASC_, SIMT_, __ or _ and a capital)"
+#define EXPECT_INCLUDE "folders with blanks between, 1023 bytes in all (a backslash makes a blank part of a name)"
+#define EXPECT_FLAGS                                                                                                   \
+    "flags of g++ or nvcc with blanks between, 1023 bytes in all (none that attnscope sets: -c, -E, -S, -M, -o, -x)"
 #define EXPECT_FILL expect_fill
 #define EXPECT_EVENTS expect_events
 #define EXPECT_EVENTS_OR_NONE expect_events_or_none
@@ -126,10 +129,12 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
 
 const char *scenario_said(const struct scenario *s, enum scenario_key_id id)
 {
-    const char *now = id == KEY_KERNEL   ? s->kernel
-                      : id == KEY_PATCH  ? s->patch
-                      : id == KEY_DEFINE ? s->define /* -D adds to it */
-                                         : s->said[id];
+    const char *now = id == KEY_KERNEL    ? s->kernel
+                      : id == KEY_PATCH   ? s->patch
+                      : id == KEY_DEFINE  ? s->define /* -D adds to it */
+                      : id == KEY_INCLUDE ? s->include
+                      : id == KEY_FLAGS   ? s->flags
+                                          : s->said[id];
     return now && now[0] ? now : NULL;
 }
 
@@ -142,4 +147,17 @@ int scenario_define(struct scenario *s, const char *macro, struct err *err)
     }
     text_name(macro, strlen(macro), found, sizeof found);
     return err_set(err, ERR_INPUT, "-D", "expected %s, found `%s`", scenario_keys[KEY_DEFINE].expected, found);
+}
+
+int scenario_add_word(struct scenario *s, enum scenario_key_id id, const char *word, const char *where, struct err *err)
+{
+    const bool first = id == KEY_INCLUDE;
+    const char *there = first ? s->include : s->flags;
+    char added[sizeof s->include] = "", all[2 * sizeof s->include] = "", found[128];
+    if (value_join(added, sizeof added, word) == 0)
+        snprintf(all, sizeof all, "%s%s%s", first ? added : there, *there ? " " : "", first ? there : added);
+    if (scenario_key_set(s, id, all, where, NULL) == 0)
+        return 0;
+    text_name(word, strlen(word), found, sizeof found);
+    return err_set(err, ERR_INPUT, where, "expected %s, found `%s`", scenario_keys[id].expected, found);
 }

@@ -37,6 +37,9 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
                      struct err *err);
 /* Says that there is no such key, or no such section, and which there are. */
 int scenario_unknown(const char *section, const char *name, const char *where, struct err *err);
+/* Adds a folder to scenario.include, before those that are there, or a flag to scenario.flags, behind them. */
+int scenario_add_word(struct scenario *s, enum scenario_key_id id, const char *word, const char *where,
+                      struct err *err);
 /* What a key was given, as it would be given again: paths where they were found; NULL: it is not stated. */
 const char *scenario_said(const struct scenario *s, enum scenario_key_id id);
 /* 1/sqrt(head_dim), rounded once to float. */

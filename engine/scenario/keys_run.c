@@ -43,6 +43,32 @@ int key_set_define(struct scenario *s, enum scenario_key_id id, const char *valu
     return 0;
 }
 
+/* What attnscope itself says to the compiler: which step to take, of what, and where the result goes. */
+static bool is_own_flag(const char *flag)
+{
+    static const char *const own[] = {"-c", "-E", "-S", "-M", "-o", "-x"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strncmp(flag, own[i], 2) == 0 && (i > 2 || !flag[2]))
+            return true;
+    return false;
+}
+
+int key_set_list(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    _Static_assert(sizeof s->include == 1024 && sizeof s->flags == 1024, "EXPECT_INCLUDE and EXPECT_FLAGS say it");
+    char all[sizeof s->include] = "", word[sizeof s->include];
+    while (value += strspn(value, " \t"), *value) {
+        const bool first = !all[0];
+        if (!value_next(&value, word, sizeof word) || value_join(all, sizeof all, word) != 0 ||
+            (id == KEY_FLAGS && ((first && word[0] != '-') || is_own_flag(word))))
+            return -1;
+    }
+    if (!all[0])
+        return -1;
+    memcpy(id == KEY_FLAGS ? s->flags : s->include, all, sizeof all);
+    return 0;
+}
+
 int key_set_backend(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;

@@ -98,8 +98,14 @@ static int take_key(struct reader *r, const char *section, const char *name, con
     const int id = scenario_key_find(section, name);
     if (id < 0)
         return scenario_unknown(section, name, where, r->err);
-    if (r->key_line[id])
+    const bool list = id == KEY_INCLUDE || id == KEY_FLAGS;
+    if (r->key_line[id] && !list)
         return err_set(r->err, ERR_INPUT, where, "expected the key once, found it in line %d as well", r->key_line[id]);
+    char all[sizeof r->s->include + LINE_MAX_BYTES + 2];
+    if (r->key_line[id] && value[0]) {
+        snprintf(all, sizeof all, "%s %s", scenario_said(r->s, (enum scenario_key_id)id), value);
+        value = all;
+    }
     r->key_line[id] = r->line;
     return scenario_key_set(r->s, (enum scenario_key_id)id, value, where, r->err);
 }
@@ -189,15 +195,16 @@ static char *load(const char *path, struct err *err)
     return fitted ? fitted : text;
 }
 
-static bool is_file(const char *path)
+static bool is_there(const char *path, bool folder)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return stat(path, &st) == 0 && (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode));
 }
 
-/* Replaces path (in a buffer of 512) by the file it means: below the scenario's folder, else below root. */
+/* Replaces path (in a buffer of 512) by the file or folder it means: below the scenario's folder, else below root. */
 static int resolve(struct reader *r, enum scenario_key_id id, char *path, const char *root)
 {
+    const bool folder = id == KEY_INCLUDE;
     char beside[1024 + 2], below[1024 + 2] = "", where[WHERE_BYTES];
     const int n_folder = path_folder(r->s->path);
     if (path[0] == '\0')
@@ -209,14 +216,32 @@ static int resolve(struct reader *r, enum scenario_key_id id, char *path, const 
     if (path[0] != '/' && root && root[0])
         snprintf(below, sizeof below, "%.512s/%s", root, path);
     scenario_where(r->s, r->key_line, id, where, sizeof where);
-    const char *found = is_file(beside) ? beside : below[0] && is_file(below) ? below : NULL;
+    const char *found = is_there(beside, folder) ? beside : below[0] && is_there(below, folder) ? below : NULL;
+    const char *kind = folder ? "folder" : "file";
     if (!found) {
-        return err_set(r->err, ERR_INPUT, where, "expected %s, found no file %s%s%s", scenario_keys[id].expected,
-                       beside, below[0] ? " and no file " : "", below);
+        return err_set(r->err, ERR_INPUT, where, "expected %s, found no %s %s%s%s%s%s",
+                       folder ? "folders" : scenario_keys[id].expected, kind, beside, below[0] ? " and no " : "",
+                       below[0] ? kind : "", below[0] ? " " : "", below);
     }
     if (strlen(found) >= sizeof r->s->kernel)
         return err_set(r->err, ERR_INPUT, where, "expected a path of less than %zu bytes", sizeof r->s->kernel);
     memcpy(path, found, strlen(found) + 1);
+    return 0;
+}
+
+static int resolve_include(struct reader *r, const char *root)
+{
+    char folder[sizeof r->s->kernel], all[sizeof r->s->include] = "", where[WHERE_BYTES];
+    scenario_where(r->s, r->key_line, KEY_INCLUDE, where, sizeof where);
+    for (const char *list = r->s->include; *list;) {
+        if (!value_next(&list, folder, sizeof folder))
+            return err_set(r->err, ERR_INPUT, where, "expected paths of less than %zu bytes", sizeof folder);
+        if (resolve(r, KEY_INCLUDE, folder, root) != 0)
+            return -1;
+        if (value_join(all, sizeof all, folder) != 0)
+            return err_set(r->err, ERR_INPUT, where, "expected folders of less than %zu bytes in all", sizeof all);
+    }
+    memcpy(r->s->include, all, sizeof all);
     return 0;
 }
 
@@ -243,7 +268,7 @@ int scenario_read(const char *path, const char *root, struct scenario *s, struct
     scenario_init(s);
     if (name_scenario(s, path, err) == 0 && (s->text = load(path, err)) != NULL && parse(&r, s->text) == 0 &&
         scenario_check_lines(s, r.key_line, err) == 0 && resolve(&r, KEY_KERNEL, s->kernel, root) == 0 &&
-        resolve(&r, KEY_PATCH, s->patch, root) == 0)
+        resolve(&r, KEY_PATCH, s->patch, root) == 0 && resolve_include(&r, root) == 0)
         return 0;
     scenario_free(s);
     return -1;

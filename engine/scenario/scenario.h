@@ -78,6 +78,8 @@ struct scenario {
     char kernel[512];           /* path of the .cu, resolved against the scenario's folder, then the root */
     char patch[512];            /* "" none; path of a unified diff */
     char define[256];           /* "NAME=VALUE NAME", "" none: macros of the kernel's build */
+    char include[1024];         /* value_next() reads it: folders of headers, found as the kernel is */
+    char flags[1024];           /* the same: of the compiler */
     struct asc_problem problem; /* pointers NULL */
     struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias;
     struct capture capture;

@@ -153,6 +153,41 @@ int value_choice(int *out, const char *const *names, const char *value)
 
 const char *const value_no_yes[] = {"no", "yes", NULL};
 
+bool value_next(const char **list, char *word, size_t n_bytes)
+{
+    const char *at = *list + strspn(*list, " \t");
+    size_t n = 0;
+    for (; *at && *at != ' ' && *at != '\t' && n + 1 < n_bytes; at++) {
+        at += *at == '\\' && (at[1] == ' ' || at[1] == '\\');
+        word[n++] = *at;
+    }
+    word[n] = '\0';
+    *list = at;
+    return n > 0 && (!*at || *at == ' ' || *at == '\t');
+}
+
+int value_join(char *all, size_t n_bytes, const char *word)
+{
+    const size_t before = strlen(all);
+    size_t n = before;
+    if (n && n + 1 < n_bytes)
+        all[n++] = ' ';
+    for (const char *c = word; *c; c++) {
+        const bool escaped = *c == ' ' || *c == '\\';
+        if (n + 1 + escaped >= n_bytes)
+            break;
+        if (escaped)
+            all[n++] = '\\';
+        all[n++] = *c;
+        if (!c[1]) {
+            all[n] = '\0';
+            return 0;
+        }
+    }
+    all[before] = '\0';
+    return -1;
+}
+
 bool value_word(const char **text, const char *ends, char *out, size_t n_bytes)
 {
     const char *at = *text + strspn(*text, " \t");

@@ -28,6 +28,12 @@ extern const char *const value_no_yes[];
 #define VALUE_MACROS_BYTES 256
 int value_add_macro(char all[VALUE_MACROS_BYTES], const char *macro, size_t n);
 
+/* A list has blanks between its words; a backslash makes a blank, or itself, a part of a word. value_next() takes the
+   next word of *list: false where there is none, or it is too long. value_join() writes a word behind what is in `all`:
+   -1: it is empty, or there is no room. */
+bool value_next(const char **list, char *word, size_t n_bytes);
+int value_join(char *all, size_t n_bytes, const char *word);
+
 /* The next word of *text, up to one of `ends`, blanks around it dropped; moves *text behind it. 0: empty or too long.
  */
 bool value_word(const char **text, const char *ends, char *out, size_t n_bytes);

@@ -12,9 +12,9 @@ void session_make_title(struct session *s)
     char *dot = strrchr(kernel, '.');
     if (dot)
         *dot = '\0';
-    const char *define = s->subject.scenario.define, *patch = s->subject.scenario.patch;
-    snprintf(s->title, sizeof s->title, "%s%s%s%s%s", kernel, *define ? " " : "", define, *patch ? " + " : "",
-             path_name(patch));
+    const struct scenario *made = &s->subject.scenario;
+    snprintf(s->title, sizeof s->title, "%s%s%s%s%s%s%s", kernel, *made->define ? " " : "", made->define,
+             *made->flags ? " " : "", made->flags, *made->patch ? " + " : "", path_name(made->patch));
 }
 
 int session_start(struct session *s)

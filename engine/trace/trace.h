@@ -77,7 +77,7 @@ struct trace_info {
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
-    char define[256];        /* "NAME=VALUE NAME": macros it was built with */
+    char define[1300];       /* "NAME=VALUE NAME -O1": macros and flags it was built with */
     enum backend backend;
     char device[96];      /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16]; /* of a run on the CPU: whose products it was given, "h100"; "": the default's */

@@ -56,11 +56,11 @@ static int enter_folder(void **state)
 static int leave_folder(void **state)
 {
     (void)state;
-    static const char *const made[] = {"s/own.cu",   "s/fix.patch",       "s/x.ini",
-                                       "s/full.ini", "root/kernels/k.cu", "root/own.cu"};
+    static const char *const made[] = {"s/own.cu",          "s/fix.patch", "s/x.ini",   "s/full.ini",
+                                       "root/kernels/k.cu", "root/own.cu", "s/list.ini"};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
         unlink(made[i]);
-    const int removed = rmdir("root/kernels") == 0 && rmdir("root") == 0 && rmdir("s") == 0;
+    const int removed = rmdir("root/kernels") == 0 && rmdir("root") == 0 && rmdir("s/a b") == 0 && rmdir("s") == 0;
     const int back = fchdir(repository) == 0;
     close(repository);
     return removed && back && rmdir(folder) == 0 ? 0 : -1;
@@ -209,7 +209,8 @@ static void test_documented_defaults(void **state)
         struct scenario s, stated;
         scenario_init(&s);
         scenario_init(&stated);
-        if (i == KEY_KERNEL || i == KEY_PATCH || i == KEY_DEFINE || i == KEY_EVENT_AT) /* any text is a value */
+        if (i == KEY_KERNEL || i == KEY_PATCH || i == KEY_DEFINE || i == KEY_INCLUDE ||
+            i == KEY_EVENT_AT) /* any text is a value */
             continue;
         if (scenario_key_set(&stated, (enum scenario_key_id)i, scenario_keys[i].by_default, "", NULL) != 0)
             continue; /* words such as "heads" or "not stated" */
@@ -376,6 +377,47 @@ static void test_define(void **state)
     scenario_free(&s);
 }
 
+/* Folders are those of the file, or of root; lines add up; a word keeps its blanks; -I comes before, --flag behind. */
+static void test_lists(void **state)
+{
+    (void)state;
+    static const char text[] = "[scenario]\nkernel = own.cu\ninclude = a\\ b kernels\nflags = -O1\ninclude = a\\ b\n"
+                               "flags = -I  a\\ b\\\\c\n";
+    struct scenario s, again;
+    struct err err = {0};
+    char longest[1100], word[16];
+    assert_int_equal(mkdir("s/a b", 0700), 0);
+    write_text("s/list.ini", text);
+    if (scenario_read("s/list.ini", "root", &s, &err) != 0)
+        fail_msg("%s", said(&err));
+    assert_string_equal(s.include, "s/a\\ b root/kernels s/a\\ b");
+    assert_string_equal(s.flags, "-O1 -I a\\ b\\\\c");
+    scenario_init(&again);
+    assert_int_equal(scenario_set(&again, "scenario.flags", scenario_said(&s, KEY_FLAGS), &err), 0);
+    assert_string_equal(again.flags, s.flags);
+    assert_int_equal(scenario_add_word(&again, KEY_INCLUDE, "x y", "-I", &err), 0);
+    assert_int_equal(scenario_add_word(&again, KEY_INCLUDE, "z", "-I", &err), 0);
+    assert_string_equal(again.include, "z x\\ y");
+    assert_true(scenario_stated(&again, KEY_INCLUDE));
+    assert_int_equal(scenario_add_word(&again, KEY_FLAGS, "64", "--flag", &err), 0);
+    assert_string_equal(again.flags, "-O1 -I a\\ b\\\\c 64");
+    assert_int_equal(scenario_add_word(&again, KEY_FLAGS, "-ofile", "--flag", &err), -1);
+    assert_non_null(strstr(said(&err), "--flag: expected flags of g++ or nvcc"));
+    assert_non_null(strstr(said(&err), "found `-ofile`"));
+    memset(longest, 'x', sizeof longest);
+    longest[1020] = '\0';
+    assert_int_equal(scenario_add_word(&again, KEY_INCLUDE, longest, "-I", &err), -1);
+    longest[1016] = '\0'; /* with what is there: 1023 */
+    assert_int_equal(scenario_add_word(&again, KEY_INCLUDE, longest, "-I", &err), 0);
+    assert_int_equal(strlen(again.include), 1023);
+    assert_int_equal(scenario_add_word(&again, KEY_INCLUDE, "", "-I", &err), -1);
+    const char *list = "word too-long-for-it";
+    assert_true(value_next(&list, word, sizeof word) && strcmp(word, "word") == 0);
+    assert_false(value_next(&list, word, 5));
+    scenario_free(&s);
+    scenario_free(&again);
+}
+
 /* Own folder before root; no root at all; absolute paths. */
 static void test_paths(void **state)
 {
@@ -443,9 +485,10 @@ static void test_set(void **state)
         said(&err), "shapes.causal: expected a section out of scenario, shape, quant, fill, capture, expect, budget; "
                     "found `shapes`");
     assert_int_equal(scenario_set(&s, "scenario.name", "x", &err), -1);
-    assert_string_equal(said(&err),
-                        "scenario.name: expected a key out of kernel, patch, define, limit, backend, debug, "
-                        "probes, checks, profile, tensor_core; found `name`");
+    assert_string_equal(
+        said(&err),
+        "scenario.name: expected a key out of kernel, patch, define, include, flags, limit, backend, debug, "
+        "probes, checks, profile, tensor_core; found `name`");
 
     assert_int_equal(scenario_check(&s, &err), -1);
     assert_string_equal(said(&err), "scenario.kernel: expected the path of a .cu file, found no such key");
@@ -585,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_shape_over_a_file),
         cmocka_unit_test(test_everything_stated),
         cmocka_unit_test(test_define),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_shape),
