@@ -102,7 +102,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 {
     return ((value == choices) || ...);
 }
-#define ASC_CHOICES(name, ...) static_assert(asc_one_of(name, __VA_ARGS__), #name " must be one of " #__VA_ARGS__)
+#define ASC_CHOICES(name, ...) static_assert(::asc_one_of(name, __VA_ARGS__), #name " must be one of " #__VA_ARGS__)
 
 #if (ASC_MODE || ASC_BUILD) && !defined(ASC_HOST)
 #include "probes/types.h"
@@ -129,19 +129,19 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
-#define ASC_AT(b, h, qt) [[maybe_unused]] const asc_place asc_here = asc_place_of((b), (h), (qt))
+#define ASC_AT(b, h, qt) [[maybe_unused]] const ::asc_place asc_here = ::asc_place_of((b), (h), (qt))
 
 #define ASC_RECORD(ch, kv_tile, i, n, row, col, ...)                                                                   \
     do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_record_all(                                                                                            \
+            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            ::asc_record_all(                                                                                          \
                 asc_now, (n), [&]([[maybe_unused]] const int i) { return (row); },                                     \
                 [&]([[maybe_unused]] const int i) { return (col); },                                                   \
                 [&]([[maybe_unused]] const int i) -> decltype(auto) { return (__VA_ARGS__); });                        \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
+            ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \
     } while (0)
 
@@ -153,20 +153,20 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #endif
 #define ASC_RECORD_ROW(ch, kv_tile, row, records, ...)                                                                 \
     do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
         const bool asc_records = (records);                                                                            \
-        if ((asc_records || ASC_COPIES) && asc_is_recorded(asc_here, asc_ch)) {                                        \
+        if ((asc_records || ASC_COPIES) && ::asc_is_recorded(asc_here, asc_ch)) {                                      \
             const int32_t asc_kv = (kv_tile);                                                                          \
             if (ASC_MODE == 1 && !asc_records) {                                                                       \
-                asc_compare(asc_ch, asc_here, asc_kv, (row), __VA_ARGS__);                                             \
+                ::asc_compare(asc_ch, asc_here, asc_kv, (row), __VA_ARGS__);                                           \
             } else {                                                                                                   \
-                asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                \
+                ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                            \
                 if (asc_records) {                                                                                     \
-                    asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                         \
-                    asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                      \
+                    ::asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                       \
+                    ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                    \
                 } else {                                                                                               \
-                    asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                          \
-                    asc_checks_resume();                                                                               \
+                    ::asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                        \
+                    ::asc_checks_resume();                                                                             \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -174,44 +174,44 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, ...)                                                          \
     do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                       \
-            asc_record_shared(asc_now, (rows), (cols), asc_thread(), asc_threads(),                                    \
-                              [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {      \
-                                  return (__VA_ARGS__);                                                                \
-                              });                                                                                      \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-            asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                       \
+            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            ::asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                     \
+            ::asc_record_shared(asc_now, (rows), (cols), ::asc_thread(), ::asc_threads(),                              \
+                                [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
+                                    return (__VA_ARGS__);                                                              \
+                                });                                                                                    \
+            ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
+            ::asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                     \
         }                                                                                                              \
     } while (0)
 
 #define ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, ...)                             \
     do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                          \
-            asc_record_shared(asc_now, (rows), (cols), (thread), (threads),                                            \
-                              [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {      \
-                                  return (__VA_ARGS__);                                                                \
-                              });                                                                                      \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
-            asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                          \
+            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            ::asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                        \
+            ::asc_record_shared(asc_now, (rows), (cols), (thread), (threads),                                          \
+                                [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
+                                    return (__VA_ARGS__);                                                              \
+                                });                                                                                    \
+            ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
+            ::asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                        \
         }                                                                                                              \
     } while (0)
 
 #define ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, ...)                                                              \
     do {                                                                                                               \
-        constexpr int asc_ch = asc_site(asc_##ch, __LINE__);                                                           \
-        if (asc_is_recorded(asc_here, asc_ch)) {                                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            asc_visit asc_now = asc_open(asc_ch, asc_here, asc_kv);                                                    \
-            asc_record_fragment(asc_now, (row0), (col0), __VA_ARGS__);                                                 \
-            asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                              \
+            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            ::asc_record_fragment(asc_now, (row0), (col0), __VA_ARGS__);                                               \
+            ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \
     } while (0)
 
@@ -236,14 +236,14 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     extern const uint32_t asc_kernel_abi;                                                                              \
     const uint32_t asc_kernel_abi = ASC_ABI_VERSION;                                                                   \
     }                                                                                                                  \
-    extern "C" bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *problem,                   \
-                                 struct asc_plan *plan, void *stream, char *why, int size)                             \
+    extern "C" bool asc_run_host(const struct ::asc_kernel *kernel, const struct ::asc_problem *problem,               \
+                                 struct ::asc_plan *plan, void *stream, char *why, int size)                           \
     {                                                                                                                  \
-        return asc_call_run(*kernel, *problem, plan, stream, why, size);                                               \
+        return ::asc_call_run(*kernel, *problem, plan, stream, why, size);                                             \
     }                                                                                                                  \
-    extern "C" void asc_describe(struct asc_kernel &kernel)
+    extern "C" void asc_describe(struct ::asc_kernel &kernel)
 #else
-#define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct asc_kernel &kernel)
+#define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct ::asc_kernel &kernel)
 #endif
 
 /* Other files of the same program, by their paths from this one, at namespace scope in the file that registers:
@@ -256,7 +256,7 @@ template <class... Path> constexpr bool asc_sources(Path...)
     return true;
 }
 #if ASC_BUILD
-#define ASC_SOURCES(...) static_assert(asc_sources(__VA_ARGS__), "")
+#define ASC_SOURCES(...) static_assert(::asc_sources(__VA_ARGS__), "")
 #else
 #define ASC_SOURCES(...) static_assert(true, "")
 #endif
@@ -293,6 +293,6 @@ const char *asc_launch(const char *name, Kernel *kernel, dim3 grid, dim3 block, 
     return simt_launch_kernel(name, kernel, grid, block, shared_bytes, args...) == 0 ? nullptr : simt_error();
 }
 #endif
-#define ASC_LAUNCH(kernel, grid, block, ...) asc_launch(#kernel, kernel, grid, block, __VA_ARGS__)
+#define ASC_LAUNCH(kernel, grid, block, ...) ::asc_launch(#kernel, kernel, grid, block, __VA_ARGS__)
 
 #endif

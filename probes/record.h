@@ -69,7 +69,7 @@ __attribute__((constructor)) static void asc_module_join()
 }
 #endif
 
-/* Names a probe line. Every probe below expands to asc_site(asc_<channel>, <line>): the builder finds the probe lines
+/* Names a probe line. Every probe below expands to asc_site(::asc_<channel>, <line>): the builder finds the probe lines
    of a source by these tokens in the preprocessor's output, and the file in its line markers. */
 ASC_CONSTEXPR int asc_site(int channel, int line)
 {

@@ -163,10 +163,10 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
     if (strncmp(message, "'asc_here' was not declared", 27) == 0 ||
         strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
         return err_set(err, ERR_BUILD, where, "ASC_AT(batch, head, q_tile) must stand before the first probe");
-    if (!(sscanf(message, "'asc_%31[a-z_0-9]' was not declared", channel) == 1 &&
-          strstr(message, "' was not declared")) &&
-        !(sscanf(message, "identifier \"asc_%31[a-z_0-9]\" is undefined", channel) == 1 &&
-          strstr(message, "\" is undefined")))
+    /* clang++ too. */
+    if (sscanf(message, "'::asc_%31[a-z_0-9]' has not been declared", channel) != 1 &&
+        sscanf(message, "no member named 'asc_%31[a-z_0-9]' in the global namespace", channel) != 1 &&
+        sscanf(message, "the global scope has no \"asc_%31[a-z_0-9]\"", channel) != 1)
         return 0;
     /* The line below shows the source, with the probe or with what it became; asc_ names of other lines are the user's
        to spell. */

@@ -250,14 +250,14 @@ static const char *skip(const char *c, const char *token)
     return strncmp(c, token, n) == 0 ? c + n : NULL;
 }
 
-/* asc_site(asc_<channel>, <line>), as every probe expands to. */
+/* asc_site(::asc_<channel>, <line>), as every probe expands to. */
 static int find_sites(struct reader *r, struct err *err)
 {
     for (const char *at = r->bare; (at = strstr(at, "asc_site")); at++) {
         char name[32];
         size_t n = 0;
         const char *c = skip(at + strlen("asc_site"), "(");
-        if (!c || !(c = skip(c, "asc_")))
+        if (!c || !(c = skip(c, "::asc_")))
             continue;
         while (is_word(c[n]) && n + 1 < sizeof name) {
             name[n] = c[n];

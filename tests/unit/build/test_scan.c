@@ -27,16 +27,16 @@ static void test_sites(void **state)
     struct err err = {0};
     const char *text = "# 0 \"/cache/patched/k.cu\"\n"
                        "# 1 \"/root/probes/attnscope.h\" 1\n"
-                       "int asc_site(int channel, int line); asc_site(asc_q, 9);\n"
+                       "int asc_site(int channel, int line); asc_site(::asc_q, 9);\n"
                        "# 2 \"/cache/patched/k.cu\" 2\n"
                        "#include \"mine.h\"\n"
                        "# 1 \"my/mine.h\" 1\n"
-                       "f(asc_site ( asc_lse , 1 ));\n"
+                       "f(asc_site ( ::asc_lse , 1 ));\n"
                        "# 3 \"/cache/patched/k.cu\" 2\n"
-                       "f(asc_site(asc_s, 3)); f(asc_site(asc_s, 3)); f(asc_site(asc_alpha,3));\n"
-                       "char *t = \"asc_site(asc_p, 4)\";\n"
-                       "f(asc_site(asc_nothing, 5)); f(asc_site(asc_p 5)); xasc_site;\n"
-                       "f(asc_site(asc_s, 6));";
+                       "f(asc_site(::asc_s, 3)); f(asc_site(::asc_s, 3)); f(asc_site(::asc_alpha,3));\n"
+                       "char *t = \"asc_site(::asc_p, 4)\";\n"
+                       "f(asc_site(::asc_nothing, 5)); f(asc_site(::asc_p 5)); xasc_site;\n"
+                       "f(asc_site(::asc_s, 6));";
     assert_int_equal(scan(text, &result, &err), 0);
     assert_int_equal(result.n_sites, 4);
     assert_int_equal(result.sites[0].channel, asc_lse);
@@ -161,8 +161,8 @@ static void test_raw_string_over_lines(void **state)
     (void)state;
     struct scan result;
     struct err err = {0};
-    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(asc_s, 4));\n", &result, &err),
-                     0);
+    assert_int_equal(
+        scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(::asc_s, 4));\n", &result, &err), 0);
     assert_int_equal(result.n_sites, 1);
     free(result.sites);
     assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\");\n", &result, &err), -1);
@@ -245,6 +245,12 @@ static void test_compiler_words(void **state)
                       &err);
     assert_string_equal(err.where, "my/k.cu:7");
     assert_non_null(strstr(err.message, "attnscope.h:90:9: error: static assertion failed: no such type"));
+    diagnose_compiler(&d,
+                      "my/k.cu(7): error: the global scope has no \"asc_mm\"\n"
+                      "  do { constexpr int asc_ch = ::asc_site(::asc_mm, 7);\n",
+                      &err);
+    assert_string_equal(err.where, "my/k.cu:7");
+    assert_non_null(strstr(err.message, "'mm' is not a channel; the channels are q, k, v"));
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cutlass/x.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/k.cu:2");
