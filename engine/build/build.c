@@ -220,6 +220,7 @@ static int collect_arguments(struct build_job *job, struct err *err)
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }
     build_add_path(job, "-I%.*s", path_folder(job->own[0]) - 1, job->own[0]);
+    build_add_path(job, "-I%s/engine/standin/include", root);
     if (add_include(job, err))
         return -1;
     build_add_path(job, "-I%s", root);

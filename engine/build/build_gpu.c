@@ -93,24 +93,11 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
-    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler,
-                                                       architecture,
-                                                       "-o",
-                                                       program,
-                                                       object,
-                                                       "-Xlinker",
-                                                       "-u",
-                                                       "-Xlinker",
-                                                       "debuggee_main",
-                                                       "-Xlinker",
-                                                       "--wrap=cudaLaunchKernel",
-                                                       "-Xlinker",
-                                                       "--wrap=__cudaLaunchKernel",
-                                                       "-Xlinker",
-                                                       "--wrap=cudaLaunchKernelExC",
-                                                       job->library,
-                                                       folder};
-    int n = 17;
+    static const char names[] = "-u,debuggee_main,--wrap=main,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
+                                "--wrap=cudaLaunchKernelExC";
+    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler, architecture, "-o",         program, object,
+                                                       "-Xlinker",    names,        job->library, folder};
+    int n = 9;
     for (int i = 0; i < job->n_link_arguments; i++)
         argv[n++] = job->link_arguments[i];
     for (const char *const *flag = job->tools->link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 39; flag++)

@@ -235,9 +235,6 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
     if (strstr(text, "undefined reference to `asc_describe'"))
         return err_set(err, ERR_BUILD, whole, "does not register a kernel: %s",
                        d->without_header ? "attnscope.h is not included" : "ASC_KERNEL(name) is missing");
-    if (strstr(text, "multiple definition of `main'"))
-        return err_set(err, ERR_BUILD, whole,
-                       "defines main(), which attnscope provides: put it between #ifndef ASC_MODE and #endif");
     const char *missing = strstr(text, "cannot find -l");
     if (missing)
         return err_set(err, ERR_SYSTEM, "", "the linker %.*s: install the library's -dev package",

@@ -32,10 +32,8 @@ static void *reserve(size_t bytes)
     return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* The array ends where the guard zone begins, give or take its alignment. */
-static void *guarded(struct arrays *a, int i, size_t bytes)
+void *guarded_new(struct guarded *g, size_t bytes, size_t align)
 {
-    const size_t align = i == ARRAY_WORKSPACE ? WORKSPACE_ALIGN : ARRAY_ALIGN;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = round_up(bytes, page);
     size_t guard = guard_bytes();
     unsigned char *base = reserve(room + 2 * guard);
@@ -43,27 +41,50 @@ static void *guarded(struct arrays *a, int i, size_t bytes)
         guard = GUARD_LEAST;
         base = reserve(room + 2 * guard);
     }
+    *g = (struct guarded){0};
     if (base == MAP_FAILED)
         return NULL;
-    a->mapping[i] = base;
-    a->mapping_bytes[i] = room + 2 * guard;
-    a->guard_bytes[i] = guard;
+    *g = (struct guarded){base, room + 2 * guard, guard};
     if (mprotect(base + guard, room, PROT_READ | PROT_WRITE) != 0)
         return NULL;
-    memset(base + guard, CANARY, room);
-    return base + guard + room - round_up(bytes, align);
+    unsigned char *at = base + guard + room - round_up(bytes, align);
+    memset(base + guard, CANARY, (size_t)(at - base) - guard);
+    memset(at + bytes, CANARY, (size_t)(base + guard + room - at) - bytes);
+    return at;
 }
 
-static void fill(unsigned char *array, size_t bytes, uint16_t pattern)
+static bool canary_intact(const unsigned char *from, const unsigned char *to)
+{
+    for (; from < to; from++)
+        if (*from != CANARY)
+            return false;
+    return true;
+}
+
+bool guarded_intact(const struct guarded *g, const void *at, size_t bytes)
+{
+    const unsigned char *begin = at;
+    return canary_intact(g->mapping + g->guard, begin) &&
+           canary_intact(begin + bytes, g->mapping + g->bytes - g->guard);
+}
+
+void guarded_free(struct guarded *g)
+{
+    if (g->mapping)
+        munmap(g->mapping, g->bytes);
+    *g = (struct guarded){0};
+}
+
+void array_fill(void *array, size_t bytes, uint16_t pattern)
 {
     for (size_t at = 0; at + sizeof pattern <= bytes; at += sizeof pattern)
-        memcpy(array + at, &pattern, sizeof pattern);
+        memcpy((unsigned char *)array + at, &pattern, sizeof pattern);
 }
 
 static int make(struct arrays *a, int i, const struct array_list *list, void **out, struct err *err)
 {
     const size_t bytes = list->bytes[i];
-    void *array = guarded(a, i, bytes);
+    void *array = guarded_new(&a->memory[i], bytes, i == ARRAY_WORKSPACE ? WORKSPACE_ALIGN : ARRAY_ALIGN);
     if (!array)
         return err_no_memory(err, "", "%s, %zu bytes", array_names[i], bytes);
     a->region[i] = (struct simt_region){.name = array_names[i],
@@ -72,13 +93,13 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
                                         .dtype = list->dtype[i],
                                         .output = i == ARRAY_O || i == ARRAY_LSE,
                                         .unwritten = i >= ARRAY_O,
-                                        .guard_bytes = a->guard_bytes[i]};
+                                        .guard_bytes = a->memory[i].guard};
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);
-        const uintptr_t begin = (uintptr_t)a->mapping[i] + a->guard_bytes[i];
-        mprotect((void *)begin, a->mapping_bytes[i] - 2 * a->guard_bytes[i], PROT_READ);
+        const struct guarded *g = &a->memory[i];
+        mprotect(g->mapping + g->guard, g->bytes - 2 * g->guard, PROT_READ);
     } else {
-        fill(array, bytes, ARRAY_POISON_16);
+        array_fill(array, bytes, ARRAY_POISON_16);
     }
     *out = array;
     return 0;
@@ -107,11 +128,11 @@ static void publish(const struct simt_region *from, unsigned char *to)
 {
     const size_t bytes = dtype_bytes((enum dtype)from->dtype);
     unsigned char poison[16];
-    fill(poison, sizeof poison, ARRAY_POISON_16);
+    array_fill(poison, sizeof poison, ARRAY_POISON_16);
     memcpy(to, from->begin, from->bytes);
     for (size_t at = 0; at < from->bytes && dtype_has_unwritten((enum dtype)from->dtype); at += bytes)
         if (memcmp(to + at, poison, bytes) == 0)
-            fill(to + at, bytes, UNWRITTEN_16);
+            array_fill(to + at, bytes, UNWRITTEN_16);
 }
 
 void arrays_publish(const struct arrays *a)
@@ -120,34 +141,19 @@ void arrays_publish(const struct arrays *a)
     publish(&a->region[ARRAY_LSE], a->publish[1]);
 }
 
-static bool canary_intact(const unsigned char *from, const unsigned char *to)
-{
-    for (; from < to; from++)
-        if (*from != CANARY)
-            return false;
-    return true;
-}
-
 bool arrays_overrun(const struct arrays *a, const char **name)
 {
-    for (int i = ARRAY_O; i < ARRAYS; i++) {
-        if (!a->mapping[i])
-            continue;
-        const unsigned char *first = (const unsigned char *)a->mapping[i] + a->guard_bytes[i];
-        const unsigned char *last = (const unsigned char *)a->mapping[i] + a->mapping_bytes[i] - a->guard_bytes[i];
-        const unsigned char *begin = a->region[i].begin;
-        if (canary_intact(first, begin) && canary_intact(begin + a->region[i].bytes, last))
-            continue;
-        *name = a->region[i].name;
-        return true;
-    }
+    for (int i = ARRAY_O; i < ARRAYS; i++)
+        if (a->memory[i].mapping && !guarded_intact(&a->memory[i], a->region[i].begin, a->region[i].bytes)) {
+            *name = a->region[i].name;
+            return true;
+        }
     return false;
 }
 
 void arrays_free(struct arrays *a)
 {
     for (int i = 0; i < ARRAYS; i++)
-        if (a->mapping[i])
-            munmap(a->mapping[i], a->mapping_bytes[i]);
+        guarded_free(&a->memory[i]);
     memset(a, 0, sizeof *a);
 }

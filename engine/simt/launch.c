@@ -47,6 +47,7 @@ void simt_configure(const struct simt_options *wanted)
 {
     options = *wanted;
     report_begin_launch(); /* an error of the run before is none of this one's */
+    recorders_begin_run();
     if (checks_wanted())
         checks_configure(wanted);
 }
@@ -58,6 +59,11 @@ unsigned simt_rehearse(bool begin)
     rehearsal.threads = 0;
     report_begin_launch();
     return threads;
+}
+
+bool launch_rehearsed(void)
+{
+    return rehearsal.on;
 }
 
 void simt_cancel(void)

@@ -19,16 +19,51 @@ enum { TABLE = 1 << 20, PROBES = 8, BLOCK_BITS = 24, TOLD = 64 };
 
 static _Atomic uint64_t table[TABLE];    /* offset of a tile over 16, above its block + 1; 0: free */
 static _Atomic uint32_t visit_of[TABLE]; /* of the tile that stands there: fiber.visits of its first recorder */
+static uint64_t earlier[TABLE]; /* tiles that launches before this one in the run recorded: their keys; 0: free */
+static bool any_earlier;
 static atomic_bool used;
 static atomic_uint said[2]; /* sets of channels: of two visits, of copies */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int32_t told[TOLD][3]; /* under lock: batch, head, q tile */
 static int n_told;
 
-void recorders_begin_launch(void)
+static uint64_t first_place(uint64_t key)
 {
+    return key * 0x9E3779B97F4A7C15u >> 40;
+}
+
+/* A tile's place among the earlier ones; free: one that it may take. -1: neither. */
+static int64_t find_earlier(uint64_t key, bool or_free)
+{
+    for (uint64_t i = 0, at = first_place(key); i < PROBES; i++) {
+        const uint64_t there = earlier[(at + i) % TABLE];
+        if (there == key || (!there && or_free))
+            return (int64_t)((at + i) % TABLE);
+    }
+    return -1;
+}
+
+void recorders_begin_run(void)
+{
+    if (any_earlier)
+        memset(earlier, 0, sizeof earlier);
+    any_earlier = false;
     if (atomic_exchange(&used, false))
         memset((void *)table, 0, sizeof table);
+}
+
+void recorders_begin_launch(void)
+{
+    if (atomic_exchange(&used, false)) {
+        for (size_t i = 0; i < TABLE; i++) {
+            const uint64_t key = atomic_load_explicit(&table[i], memory_order_relaxed) >> BLOCK_BITS << BLOCK_BITS;
+            const int64_t at = key ? find_earlier(key, true) : -1;
+            if (at >= 0)
+                earlier[at] = key;
+        }
+        any_earlier = true;
+        memset((void *)table, 0, sizeof table);
+    }
     n_told = 0;
     atomic_store(&said[0], 0);
     atomic_store(&said[1], 0);
@@ -46,7 +81,7 @@ static uint64_t this_block(void)
 static int64_t find(size_t offset, uint64_t block, uint64_t *there)
 {
     const uint64_t key = (uint64_t)(offset / 16 + 1) << BLOCK_BITS;
-    for (uint64_t i = 0, at = key * 0x9E3779B97F4A7C15u >> 40; i < PROBES; i++) {
+    for (uint64_t i = 0, at = first_place(key); i < PROBES; i++) {
         _Atomic uint64_t *entry = &table[(at + i) % TABLE];
         *there = 0;
         if (block ? atomic_compare_exchange_strong(entry, there, key | block)
@@ -81,6 +116,8 @@ int simt_records(size_t offset, int kv)
     const uint32_t visit = visit_now(kv);
     uint64_t there;
     atomic_store_explicit(&used, true, memory_order_relaxed);
+    if (any_earlier && find_earlier((uint64_t)(offset / 16 + 1) << BLOCK_BITS, false) >= 0)
+        return SIMT_OTHER_LAUNCH;
     const int64_t at = find(offset, this_block(), &there);
     const int who = at >= 0 && there ? recorders(at, there, visit) : 0; /* no room: what is not known is not said */
     if (at >= 0 && !there)
@@ -92,6 +129,8 @@ int simt_copies(size_t offset, int kv)
 {
     const uint32_t visit = visit_now(kv);
     uint64_t there;
+    if (any_earlier && find_earlier((uint64_t)(offset / 16 + 1) << BLOCK_BITS, false) >= 0)
+        return 0;
     const int64_t at = find(offset, 0, &there);
     return at >= 0 ? recorders(at, there, visit) : 0;
 }
@@ -137,7 +176,7 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
         two_recorders();
         return;
     }
-    if (!(recorders & SIMT_SAME_BLOCK) || atomic_load(&said[copies]) >> channel & 1 ||
+    if (!(recorders & (SIMT_SAME_BLOCK | SIMT_OTHER_LAUNCH)) || atomic_load(&said[copies]) >> channel & 1 ||
         (copies && !is_beyond_rounding(dtype, there, value)) ||
         atomic_fetch_or(&said[copies], 1u << channel) >> channel & 1)
         return;
@@ -145,10 +184,13 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
     char at[32] = "";
     if (self && self->visited)
         snprintf(at, sizeof at, ", kv tile %d", self->visited - 1);
-    report_raise(copies ? EVENT_COPIES_DIFFER : EVENT_TWO_VISITS, false, NULL, 0, NULL,
-                 copies
-                     ? "threads of a block hold different values of an element of %s, q tile %d%s"
-                     : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "
-                       "are kept",
-                 channel_name((enum asc_channel)channel), self ? self->q_tile : -1, at);
+    report_raise(
+        copies ? EVENT_COPIES_DIFFER : EVENT_TWO_VISITS, false, NULL, 0, NULL,
+        copies ? "threads of a block hold different values of an element of %s, q tile %d%s"
+        : recorders & SIMT_OTHER_LAUNCH
+            ? "elements of %s, q tile %d%s, are recorded in two launches, with different values: the last ones "
+              "are kept"
+            : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "
+              "are kept",
+        channel_name((enum asc_channel)channel), self ? self->q_tile : -1, at);
 }

@@ -15,6 +15,7 @@ bool report_same_place(const struct simt_frame *a, const struct simt_frame *b);
 /* One that the caller has found to be new. who: whose thread; NULL: block, thread and tile stay as they are. */
 void report_send(struct simt_report *report, const struct fiber *who);
 
+void recorders_begin_run(void);
 void recorders_begin_launch(void); /* forgets which block recorded what (recorders.c) */
 void report_begin_launch(void);    /* forgets what has been reported, and the error */
 const char *report_error(void);    /* sentence of the launch's first fatal report, or NULL */

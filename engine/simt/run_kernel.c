@@ -1,6 +1,7 @@
 #include "engine/base/clock.h"
 #include "engine/child/debuggee/debuggee.h"
 #include "engine/child/debuggee/say.h"
+#include "engine/simt/allocated.h"
 #include "engine/simt/arrays.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
@@ -207,7 +208,10 @@ static void unmap_traces(const struct mappings *m)
 static void finish_arrays(struct arrays *arrays, int socket)
 {
     const char *name;
+    char allocation[64];
     arrays_publish(arrays);
+    if (allocated_overrun(allocation, sizeof allocation))
+        array_list_say_overrun(allocation, socket);
     if (arrays_overrun(arrays, &name))
         array_list_say_overrun(name, socket);
     arrays_free(arrays);

@@ -1,5 +1,6 @@
 #include "engine/simt/traps.h"
 
+#include "engine/simt/allocated.h"
 #include "engine/simt/fiber.h"
 #include "engine/simt/launch.h"
 #include "engine/simt/report.h"
@@ -174,6 +175,9 @@ static const struct simt_region *nearest_to(uintptr_t address)
         if (region->bytes && (!nearest || distance_to(region, address) < distance_to(nearest, address)))
             nearest = region;
     }
+    for (const struct simt_region *region = allocated_after(NULL); region; region = allocated_after(region))
+        if (!nearest || distance_to(region, address) < distance_to(nearest, address))
+            nearest = region;
     return nearest;
 }
 

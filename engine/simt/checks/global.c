@@ -1,6 +1,8 @@
 /* Accesses to the arrays of a launch: their exact ends, what nobody wrote, who wrote an output, and what. */
 #include "engine/base/dtype.h"
 #include "engine/simt/checks/state.h"
+
+#include "engine/simt/allocated.h"
 #include "engine/simt/report.h"
 #include "engine/simt/traps.h"
 
@@ -29,7 +31,7 @@ static struct array {
     size_t owner_bytes;
     uint8_t *written; /* owned, one for each byte: 1: a thread has written it; NULL: an input */
 } arrays[REGIONS_MAX];
-static int n_arrays;
+static int n_arrays, n_configured; /* the first so many are the run's, behind them is what host code allocated */
 
 /* Zeros, which take memory where they are changed. */
 static void *make(const struct array *a, size_t bytes)
@@ -41,32 +43,69 @@ static void *make(const struct array *a, size_t bytes)
     return NULL;
 }
 
-void global_configure(const struct simt_options *options)
+static void add(const struct simt_region *r)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (!r->bytes || n_arrays == REGIONS_MAX)
+        return;
+    struct array *a = &arrays[n_arrays++];
+    *a = (struct array){.name = r->name,
+                        .begin = (uintptr_t)r->begin,
+                        .end = (uintptr_t)r->begin + r->bytes,
+                        .dtype = r->dtype,
+                        .output = r->output,
+                        .element_bytes = r->output ? dtype_bytes((enum dtype)r->dtype) : 1};
+    a->page_begin = a->begin / page * page;
+    a->page_end = (a->end + page - 1) / page * page;
+    a->written = r->unwritten ? make(a, r->bytes) : NULL;
+}
+
+static void drop(struct array *a)
+{
+    if (a->written)
+        munmap(a->written, a->end - a->begin);
+}
+
+void global_configure(const struct simt_options *options)
+{
     for (int i = 0; i < n_arrays; i++)
-        if (arrays[i].written)
-            munmap(arrays[i].written, arrays[i].end - arrays[i].begin);
+        drop(&arrays[i]);
     n_arrays = 0;
-    for (int i = 0; i < options->n_regions && n_arrays < REGIONS_MAX; i++) {
-        const struct simt_region *r = &options->regions[i];
-        if (!r->bytes)
-            continue;
-        struct array *a = &arrays[n_arrays++];
-        *a = (struct array){.name = r->name,
-                            .begin = (uintptr_t)r->begin,
-                            .end = (uintptr_t)r->begin + r->bytes,
-                            .dtype = r->dtype,
-                            .output = r->output,
-                            .element_bytes = r->output ? dtype_bytes((enum dtype)r->dtype) : 1};
-        a->page_begin = a->begin / page * page;
-        a->page_end = (a->end + page - 1) / page * page;
-        a->written = r->unwritten ? make(a, r->bytes) : NULL;
+    for (int i = 0; i < options->n_regions; i++)
+        add(&options->regions[i]);
+    n_configured = n_arrays;
+}
+
+static const struct simt_region *allocated_at(uintptr_t begin)
+{
+    const struct simt_region *r = allocated_after(NULL);
+    while (r && (uintptr_t)r->begin != begin)
+        r = allocated_after(r);
+    return r;
+}
+
+/* What host code has allocated since, and has freed. */
+static void follow_allocations(void)
+{
+    int kept = n_configured;
+    for (int i = n_configured; i < n_arrays; i++)
+        if (allocated_at(arrays[i].begin))
+            arrays[kept++] = arrays[i];
+        else
+            drop(&arrays[i]);
+    n_arrays = kept;
+    for (const struct simt_region *r = allocated_after(NULL); r; r = allocated_after(r)) {
+        bool known = false;
+        for (int i = n_configured; i < kept; i++)
+            known = known || arrays[i].begin == (uintptr_t)r->begin;
+        if (!known)
+            add(r);
     }
 }
 
 void global_begin_launch(void)
 {
+    follow_allocations();
     for (int i = 0; i < n_arrays; i++) {
         struct array *a = &arrays[i];
         a->owner_bytes = (a->end - a->begin) / a->element_bytes * sizeof *a->owner;

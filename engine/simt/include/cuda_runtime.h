@@ -9,6 +9,7 @@
 #include "vector_types.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum cudaError {
     cudaSuccess = 0,
@@ -193,6 +194,127 @@ static inline cudaError_t cudaStreamCreate(cudaStream_t *stream)
     return cudaSuccess;
 }
 
+enum {
+    cudaStreamDefault = 0,
+    cudaStreamNonBlocking = 1,
+    cudaEventDefault = 0,
+    cudaEventBlockingSync = 1,
+    cudaEventDisableTiming = 2
+};
+
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    return cudaStreamCreate(stream);
+}
+
+static inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int)
+{
+    return cudaStreamCreate(stream);
+}
+
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0)
+{
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaStreamQuery(cudaStream_t)
+{
+    return cudaGetLastError();
+}
+
+/* An event is the time at which it was recorded last. */
+struct CUevent_st {
+    timespec at;
+};
+
+static inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned = 0)
+{
+    *event = new CUevent_st();
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    return cudaEventCreate(event);
+}
+
+static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr)
+{
+    return clock_gettime(CLOCK_MONOTONIC, &event->at) ? cudaErrorUnknown : cudaSuccess;
+}
+
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
+{
+    return cudaGetLastError();
+}
+
+static inline cudaError_t cudaEventQuery(cudaEvent_t)
+{
+    return cudaGetLastError();
+}
+
+static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    *ms = 1e3f * (float)(end->at.tv_sec - begin->at.tv_sec) + 1e-6f * (float)(end->at.tv_nsec - begin->at.tv_nsec);
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceReset()
+{
+    return cudaSuccess;
+}
+
+enum cudaFuncCache {
+    cudaFuncCachePreferNone,
+    cudaFuncCachePreferShared,
+    cudaFuncCachePreferL1,
+    cudaFuncCachePreferEqual
+};
+enum cudaLimit { cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize };
+
+static inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache)
+{
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaDeviceSetLimit(cudaLimit, size_t)
+{
+    return cudaSuccess;
+}
+
+template <class F> static inline cudaError_t cudaFuncSetCacheConfig(F *, cudaFuncCache)
+{
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaDriverGetVersion(int *version)
+{
+    return cudaRuntimeGetVersion(version);
+}
+
+/* A multiprocessor of compute capability 9.0 by its threads and shared memory alone: registers are not known here. */
+template <class F>
+static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads,
+                                                                        size_t shared_bytes)
+{
+    const int by_threads = 2048 / (threads > 0 ? threads : 2048);
+    const size_t by_memory = 228 * 1024 / (shared_bytes + 1024); /* 1 KB of each block is the system's */
+    *blocks = by_memory < (size_t)by_threads ? (int)by_memory : by_threads < 32 ? by_threads : 32;
+    return cudaSuccess;
+}
+
 static inline cudaError_t cudaStreamDestroy(cudaStream_t)
 {
     return cudaSuccess;
@@ -200,14 +322,50 @@ static inline cudaError_t cudaStreamDestroy(cudaStream_t)
 
 template <class T> static inline cudaError_t cudaMalloc(T **memory, size_t bytes)
 {
-    /* 256: CUDA's own alignment, which vector loads rely on. */
-    *memory = static_cast<T *>(aligned_alloc(256, (bytes + 255) & ~(size_t)255));
+    *memory = static_cast<T *>(bytes ? simt_allocate(bytes) : nullptr);
     return *memory || !bytes ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 static inline cudaError_t cudaFree(void *memory)
 {
+    return !memory || simt_release(memory) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+template <class T> static inline cudaError_t cudaMallocManaged(T **memory, size_t bytes, unsigned = 1)
+{
+    return cudaMalloc(memory, bytes);
+}
+
+template <class T> static inline cudaError_t cudaMallocAsync(T **memory, size_t bytes, cudaStream_t)
+{
+    return cudaMalloc(memory, bytes);
+}
+
+static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t)
+{
+    return cudaFree(memory);
+}
+
+template <class T> static inline cudaError_t cudaMallocHost(T **memory, size_t bytes, unsigned = 0)
+{
+    *memory = static_cast<T *>(malloc(bytes));
+    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+template <class T> static inline cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags)
+{
+    return cudaMallocHost(memory, bytes, flags);
+}
+
+static inline cudaError_t cudaFreeHost(void *memory)
+{
     free(memory);
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    *available = *total = (size_t)1 << 36;
     return cudaSuccess;
 }
 
@@ -232,6 +390,20 @@ static inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 static inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t = nullptr)
 {
     return cudaMemset(memory, value, bytes);
+}
+
+static inline cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                                       size_t height, cudaMemcpyKind)
+{
+    for (size_t row = 0; row < height; row++)
+        memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                            size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t = nullptr)
+{
+    return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
 
 /* A __device__ or __constant__ variable is an ordinary one. */

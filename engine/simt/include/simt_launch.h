@@ -2,6 +2,7 @@
 #ifndef SIMT_LAUNCH_H
 #define SIMT_LAUNCH_H
 
+#include "cuda_runtime.h"
 #include "simt_keywords.h"
 
 namespace simt

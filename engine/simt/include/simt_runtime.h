@@ -80,13 +80,18 @@ void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; fro
 /* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
 void simt_matrix_report(const char *file, int line, const char *what, const char *why);
 
+/* Device memory of host code, never written, between guard zones; NULL: there is none. Release: false where it is no
+   such memory's beginning. */
+void *simt_allocate(size_t bytes);
+bool simt_release(void *memory);
+
 /* Which tile the calling thread works on, for reports. */
 void simt_place(int batch, int head, int q_tile);
 
 /* A tile of the trace, by its offset, of this kv tile (-1: of none), which the calling thread records: who did before
-   it. SIMT_SAME_VISIT: this block, and since then the thread has come to no other kv tile. simt_copies: the same of a
-   thread that has a copy and records nothing. */
-enum { SIMT_OTHER_BLOCK = 1, SIMT_SAME_BLOCK = 2, SIMT_SAME_VISIT = 4 };
+   it. SIMT_OTHER_LAUNCH: one of this run's earlier launches. SIMT_SAME_VISIT: this block, and since then the thread has
+   come to no other kv tile. simt_copies: the same of a thread that has a copy and records nothing. */
+enum { SIMT_OTHER_BLOCK = 1, SIMT_SAME_BLOCK = 2, SIMT_SAME_VISIT = 4, SIMT_OTHER_LAUNCH = 8 };
 int simt_records(size_t offset, int kv);
 int simt_copies(size_t offset, int kv);
 /* Where that left another value (of this dtype): says so, the first time for each channel. recorders: of the two above.

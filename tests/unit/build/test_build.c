@@ -322,7 +322,7 @@ static void test_registration(void **state)
             "does not register a kernel: ASC_KERNEL(name) is missing");
     snprintf(bare, sizeof bare, "%sint main() { return 0; }\n", KERNEL);
     write_file("main.cu", bare);
-    refused("main.cu", NULL, ERR_BUILD, "main.cu", "defines main()");
+    built("main.cu", 0); /* one of its own is never called */
 }
 
 static void test_no_compiler(void **state)

@@ -1,0 +1,688 @@
+/* Stands in for PyTorch's C++ API, so that an extension's file compiles and runs without PyTorch, on the CPU executor
+   and by nvcc: tensors with strides over device memory, what host code makes them from, and nothing that computes.
+   Written after https://docs.pytorch.org/cppdocs; names and meanings are PyTorch's. What is not here does not compile.
+ */
+#ifndef STANDIN_TENSOR_H
+#define STANDIN_TENSOR_H
+#pragma GCC system_header /* no warnings of a user's file come from here */
+
+#include "engine/standin/types.h"
+
+#include <memory>
+#include <string.h>
+
+namespace at
+{
+/* Memory of a tensor; freed with the last tensor on it. */
+struct standin_storage {
+    void *memory = nullptr;
+    bool on_device = true;
+    standin_storage(size_t bytes, Device where) : on_device(where.is_cuda())
+    {
+        if (on_device)
+            standin_cuda(cudaMalloc(&memory, std::max<size_t>(bytes, 1)), "cudaMalloc");
+        else if (!(memory = malloc(std::max<size_t>(bytes, 1))))
+            throw std::bad_alloc();
+    }
+    standin_storage(const standin_storage &) = delete;
+    ~standin_storage()
+    {
+        if (on_device)
+            cudaFree(memory);
+        else
+            free(memory);
+    }
+};
+
+template <class T> struct DefaultPtrTraits {
+    using PtrType = T *;
+};
+template <class T> struct RestrictPtrTraits {
+    using PtrType = T *__restrict__;
+};
+
+#if defined(__CUDACC__) && !defined(SIMT_HOST)
+#define STANDIN_BOTH __host__ __device__
+#else
+#define STANDIN_BOTH
+#endif
+template <class T, int N> struct standin_row {
+    T *at;
+    const int32_t *stride;
+    STANDIN_BOTH auto operator[](int64_t i) const -> decltype(auto)
+    {
+        if constexpr (N == 1)
+            return (at[i * stride[0]]);
+        else
+            return standin_row<T, N - 1>{at + i * stride[0], stride + 1};
+    }
+};
+/* A tensor that a kernel takes by value and indexes with []. */
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits, class Index = int64_t>
+struct PackedTensorAccessor {
+    T *at;
+    int32_t sizes_[N], strides_[N];
+    STANDIN_BOTH auto operator[](int64_t i) const -> decltype(auto)
+    {
+        return standin_row<T, N>{at, strides_}[i];
+    }
+    STANDIN_BOTH int64_t size(int i) const
+    {
+        return sizes_[i];
+    }
+    STANDIN_BOTH int64_t stride(int i) const
+    {
+        return strides_[i];
+    }
+    STANDIN_BOTH T *data() const
+    {
+        return at;
+    }
+};
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor32 = PackedTensorAccessor<T, N, Traits, int32_t>;
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor64 = PackedTensorAccessor<T, N, Traits, int64_t>;
+
+class Tensor
+{
+  public:
+    using asc_tensor = void; /* run.h: may be assigned to an array of a run */
+
+    Tensor() = default;
+    /* An array of a run, see run.h: not owned. */
+    template <class Array, class = decltype(&Array::ask_shape)>
+    Tensor(const Array &array)
+        : data_(static_cast<char *>(array.at)), sizes_(array.size, array.size + array.dims),
+          strides_(array.stride, array.stride + array.dims), options_(standin_type(array.dtype))
+    {
+        options_ = options_.device(kCUDA);
+        array.ask_shape();
+    }
+    Tensor(IntArrayRef sizes, const TensorOptions &options) : sizes_(sizes.vec()), options_(options)
+    {
+        strides_.resize(sizes_.size());
+        int64_t n = 1;
+        for (size_t i = sizes_.size(); i-- > 0; n *= sizes_[i])
+            strides_[i] = n;
+        storage_ = std::make_shared<standin_storage>(static_cast<size_t>(n) * element_size(), options.where);
+        data_ = static_cast<char *>(storage_->memory);
+    }
+
+    bool defined() const
+    {
+        return data_ != nullptr;
+    }
+    int64_t dim() const
+    {
+        return static_cast<int64_t>(sizes_.size());
+    }
+    int64_t ndimension() const
+    {
+        return dim();
+    }
+    IntArrayRef sizes() const
+    {
+        return sizes_;
+    }
+    IntArrayRef strides() const
+    {
+        return strides_;
+    }
+    int64_t size(int64_t i) const
+    {
+        return sizes_[index(i)];
+    }
+    int64_t stride(int64_t i) const
+    {
+        return strides_[index(i)];
+    }
+    int64_t numel() const
+    {
+        int64_t n = 1;
+        for (const int64_t size : sizes_)
+            n *= size;
+        return n;
+    }
+    size_t element_size() const
+    {
+        return elementSize(options_.scalar);
+    }
+    size_t itemsize() const
+    {
+        return element_size();
+    }
+    size_t nbytes() const
+    {
+        return static_cast<size_t>(numel()) * element_size();
+    }
+    ScalarType scalar_type() const
+    {
+        return options_.scalar;
+    }
+    ScalarType dtype() const
+    {
+        return options_.scalar;
+    }
+    TensorOptions options() const
+    {
+        return options_;
+    }
+    const TensorOptions &type() const /* .is_cuda() of the deprecated type() */
+    {
+        return options_;
+    }
+    Device device() const
+    {
+        return options_.where;
+    }
+    int get_device() const
+    {
+        return options_.where.index();
+    }
+    bool is_cuda() const
+    {
+        return options_.where.is_cuda();
+    }
+    bool is_cpu() const
+    {
+        return options_.where.is_cpu();
+    }
+    bool requires_grad() const
+    {
+        return false;
+    }
+    bool is_contiguous() const
+    {
+        int64_t n = 1;
+        for (size_t i = sizes_.size(); i-- > 0; n *= sizes_[i])
+            if (sizes_[i] != 1 && strides_[i] != n)
+                return false;
+        return true;
+    }
+
+    void *data_ptr() const
+    {
+        return data_;
+    }
+    void *mutable_data_ptr() const
+    {
+        return data_;
+    }
+    const void *const_data_ptr() const
+    {
+        return data_;
+    }
+    template <class T> T *data_ptr() const
+    {
+        using Bare = std::remove_const_t<T>;
+        if (CppTypeToScalarType<Bare>::value != options_.scalar)
+            standin_throw(
+                str("expected scalar type ", CppTypeToScalarType<Bare>::value, " but found ", options_.scalar));
+        return reinterpret_cast<T *>(data_);
+    }
+    template <class T> T *mutable_data_ptr() const
+    {
+        return data_ptr<T>();
+    }
+    template <class T> const T *const_data_ptr() const
+    {
+        return data_ptr<T>();
+    }
+    template <class T> T *data() const
+    {
+        return data_ptr<T>();
+    }
+    template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+    PackedTensorAccessor<T, N, Traits, int32_t> packed_accessor32() const
+    {
+        return accessor<T, N, Traits, int32_t>();
+    }
+    template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+    PackedTensorAccessor<T, N, Traits, int64_t> packed_accessor64() const
+    {
+        return accessor<T, N, Traits, int64_t>();
+    }
+
+    Tensor transpose(int64_t a, int64_t b) const
+    {
+        Tensor other = *this;
+        std::swap(other.sizes_[index(a)], other.sizes_[index(b)]);
+        std::swap(other.strides_[index(a)], other.strides_[index(b)]);
+        return other;
+    }
+    Tensor t() const
+    {
+        return transpose(0, 1);
+    }
+    Tensor permute(IntArrayRef order) const
+    {
+        Tensor other = *this;
+        for (size_t i = 0; i < order.size(); i++) {
+            other.sizes_[i] = size(order[i]);
+            other.strides_[i] = stride(order[i]);
+        }
+        return other;
+    }
+    Tensor unsqueeze(int64_t at) const
+    {
+        Tensor other = *this;
+        const size_t i = static_cast<size_t>(at < 0 ? at + dim() + 1 : at);
+        other.strides_.insert(other.strides_.begin() + static_cast<long>(i),
+                              i < sizes_.size() ? sizes_[i] * strides_[i] : 1);
+        other.sizes_.insert(other.sizes_.begin() + static_cast<long>(i), 1);
+        return other;
+    }
+    Tensor squeeze() const
+    {
+        Tensor other = *this;
+        other.sizes_.clear();
+        other.strides_.clear();
+        for (size_t i = 0; i < sizes_.size(); i++)
+            if (sizes_[i] != 1) {
+                other.sizes_.push_back(sizes_[i]);
+                other.strides_.push_back(strides_[i]);
+            }
+        return other;
+    }
+    Tensor squeeze(int64_t at) const
+    {
+        Tensor other = *this;
+        const size_t i = index(at);
+        if (sizes_[i] == 1) {
+            other.sizes_.erase(other.sizes_.begin() + static_cast<long>(i));
+            other.strides_.erase(other.strides_.begin() + static_cast<long>(i));
+        }
+        return other;
+    }
+    Tensor narrow(int64_t along, int64_t start, int64_t length) const
+    {
+        Tensor other = *this;
+        const size_t i = index(along);
+        other.data_ += start * strides_[i] * static_cast<int64_t>(element_size());
+        other.sizes_[i] = length;
+        return other;
+    }
+    Tensor slice(int64_t along, int64_t start, int64_t end) const
+    {
+        return narrow(along, start, std::min(end, size(along)) - start);
+    }
+    Tensor select(int64_t along, int64_t at) const
+    {
+        Tensor other = narrow(along, at, 1);
+        const long i = static_cast<long>(index(along));
+        other.sizes_.erase(other.sizes_.begin() + i);
+        other.strides_.erase(other.strides_.begin() + i);
+        return other;
+    }
+    Tensor operator[](int64_t i) const
+    {
+        return select(0, i);
+    }
+    Tensor expand(IntArrayRef sizes) const
+    {
+        Tensor other = *this;
+        for (size_t i = 0; i < sizes.size(); i++)
+            if (sizes_[i] == 1 && sizes[i] != 1) {
+                other.sizes_[i] = sizes[i];
+                other.strides_[i] = 0;
+            }
+        return other;
+    }
+    Tensor view(IntArrayRef sizes) const
+    {
+        if (!is_contiguous())
+            standin_throw("view size is not compatible with input tensor's size and stride; use .reshape(...) instead");
+        return reshape(sizes);
+    }
+    Tensor reshape(IntArrayRef sizes) const
+    {
+        Tensor other = contiguous();
+        std::vector<int64_t> wanted = sizes.vec();
+        int64_t n = 1, *open = nullptr;
+        for (int64_t &size : wanted)
+            (size == -1 ? *(open = &size) : n) *= size == -1 ? -1 : size;
+        if (open)
+            *open = n ? numel() / n : 0;
+        other.sizes_ = wanted;
+        other.strides_.resize(wanted.size());
+        n = 1;
+        for (size_t i = wanted.size(); i-- > 0; n *= wanted[i])
+            other.strides_[i] = n;
+        if (n != numel())
+            standin_throw(str("shape ", sizes, " is invalid for input of size ", numel()));
+        return other;
+    }
+    Tensor flatten(int64_t from = 0, int64_t to = -1) const
+    {
+        std::vector<int64_t> sizes(sizes_.begin(), sizes_.begin() + static_cast<long>(index(from)));
+        int64_t n = 1;
+        for (size_t i = index(from); i <= index(to); i++)
+            n *= sizes_[i];
+        sizes.push_back(n);
+        sizes.insert(sizes.end(), sizes_.begin() + static_cast<long>(index(to)) + 1, sizes_.end());
+        return reshape(sizes);
+    }
+
+    Tensor contiguous() const
+    {
+        return is_contiguous() ? *this : clone();
+    }
+    Tensor clone() const
+    {
+        Tensor other(sizes_, options_);
+        other.copy_(*this);
+        return other;
+    }
+    Tensor detach() const
+    {
+        return *this;
+    }
+    Tensor to(ScalarType type) const
+    {
+        return to(options_.dtype(type));
+    }
+    Tensor to(Device device) const
+    {
+        return to(options_.device(device));
+    }
+    Tensor to(const TensorOptions &options) const
+    {
+        if (options.scalar == options_.scalar && options.where == options_.where)
+            return *this;
+        Tensor other(sizes_, options);
+        other.copy_(*this);
+        return other;
+    }
+    Tensor to(Device device, ScalarType type) const
+    {
+        return to(options_.device(device).dtype(type));
+    }
+    Tensor cpu() const
+    {
+        return to(Device(kCPU));
+    }
+    Tensor cuda() const
+    {
+        return to(Device(kCUDA));
+    }
+    Tensor to_type(ScalarType type) const
+    {
+        return to(type);
+    }
+
+    /* Through host memory: host code copies where a layout does not suit it, and no kernel is to appear beside its own.
+     */
+    const Tensor &copy_(const Tensor &from) const
+    {
+        if (from.numel() != numel())
+            standin_throw(str("a tensor of ", from.sizes(), " does not fit one of ", sizes()));
+        const std::vector<char> values = from.gather();
+        if (from.options_.scalar == options_.scalar)
+            scatter(values);
+        else
+            scatter(convert(values, from.options_.scalar, options_.scalar));
+        return *this;
+    }
+    template <class T> const Tensor &fill_(T value) const
+    {
+        const double number = static_cast<double>(value);
+        std::vector<char> one(sizeof number), values;
+        memcpy(one.data(), &number, sizeof number);
+        one = convert(one, ScalarType::Double, options_.scalar);
+        for (int64_t i = 0; i < numel(); i++)
+            values.insert(values.end(), one.begin(), one.end());
+        scatter(values);
+        return *this;
+    }
+    const Tensor &zero_() const
+    {
+        return fill_(0);
+    }
+    template <class T> T item() const
+    {
+        T value;
+        const std::vector<char> values = convert(gather(), options_.scalar, CppTypeToScalarType<T>::value);
+        memcpy(&value, values.data(), sizeof value);
+        return value;
+    }
+
+    /* run.h: the values of an array of a run. */
+    template <class Array> void asc_store(Array &array) const
+    {
+        const Tensor to(array);
+        if (to.squeeze().sizes_ != squeeze().sizes_ || to.options_.scalar != options_.scalar)
+            standin_throw(str("the host code returns ", options_.scalar, " ", sizes(), " where ", to.options_.scalar,
+                              " ", to.sizes(), " is wanted"));
+        if (to.data_ != data_)
+            to.copy_(*this);
+    }
+
+  private:
+    std::shared_ptr<standin_storage> storage_;
+    char *data_ = nullptr;
+    std::vector<int64_t> sizes_, strides_;
+    TensorOptions options_;
+
+    size_t index(int64_t i) const
+    {
+        const int64_t from_begin = i < 0 ? i + dim() : i;
+        if (from_begin < 0 || from_begin >= dim())
+            standin_throw(str("Dimension out of range (a tensor of ", dim(), " dimensions has none at ", i, ")"));
+        return static_cast<size_t>(from_begin);
+    }
+    template <class T, size_t N, template <class> class Traits, class Index>
+    PackedTensorAccessor<T, N, Traits, Index> accessor() const
+    {
+        PackedTensorAccessor<T, N, Traits, Index> a = {data_ptr<T>(), {}, {}};
+        if (dim() != static_cast<int64_t>(N))
+            standin_throw(str("an accessor of ", N, " dimensions of a tensor of ", dim()));
+        for (size_t i = 0; i < N; i++) {
+            a.sizes_[i] = static_cast<int32_t>(sizes_[i]);
+            a.strides_[i] = static_cast<int32_t>(strides_[i]);
+        }
+        return a;
+    }
+    static ScalarType standin_type(int dtype)
+    {
+        enum {
+#define DTYPE(id, safetensors, bytes, name) code_##id,
+#include "engine/base/dtypes.def"
+#undef DTYPE
+            code_NONE
+        };
+#define TYPE(name, type, code)                                                                                         \
+    if (dtype == code_##code)                                                                                          \
+        return ScalarType::name;
+        STANDIN_TYPES(TYPE)
+#undef TYPE
+        standin_throw("attnscope's stand-in for torch has no tensors of this element type: use pointers");
+    }
+    /* How many elements lie from the first to the last. */
+    int64_t span() const
+    {
+        int64_t n = 1;
+        for (size_t i = 0; i < sizes_.size(); i++)
+            n += (sizes_[i] - 1) * strides_[i];
+        return numel() ? n : 0;
+    }
+    template <class Visit> void each(Visit visit) const /* the place of each element, in the order of the indices */
+    {
+        std::vector<int64_t> at(sizes_.size(), 0);
+        int64_t place = 0;
+        for (int64_t n = numel(), done = 0; done < n; done++) {
+            visit(done, place);
+            for (size_t i = sizes_.size(); i-- > 0;) {
+                place += strides_[i];
+                if (++at[i] < sizes_[i])
+                    break;
+                place -= sizes_[i] * strides_[i];
+                at[i] = 0;
+            }
+        }
+    }
+    std::vector<char> lying() const
+    {
+        std::vector<char> bytes(static_cast<size_t>(span()) * element_size());
+        if (is_cuda())
+            standin_cuda(cudaMemcpy(bytes.data(), data_, bytes.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+        else
+            memcpy(bytes.data(), data_, bytes.size());
+        return bytes;
+    }
+    std::vector<char> gather() const
+    {
+        const size_t size = element_size();
+        const std::vector<char> from = lying();
+        if (is_contiguous())
+            return from;
+        std::vector<char> values(nbytes());
+        each([&](int64_t i, int64_t place) {
+            memcpy(&values[static_cast<size_t>(i) * size], &from[static_cast<size_t>(place) * size], size);
+        });
+        return values;
+    }
+    void scatter(const std::vector<char> &values) const
+    {
+        const size_t size = element_size();
+        if (!numel())
+            return;
+        const bool dense = is_contiguous();
+        std::vector<char> bytes = dense ? values : lying();
+        if (!dense)
+            each([&](int64_t i, int64_t place) {
+                memcpy(&bytes[static_cast<size_t>(place) * size], &values[static_cast<size_t>(i) * size], size);
+            });
+        if (is_cuda())
+            standin_cuda(cudaMemcpy(data_, bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+        else
+            memcpy(data_, bytes.data(), bytes.size());
+    }
+    static double number(const char *at, ScalarType type)
+    {
+        switch (type) {
+#define TYPE(name, type, code)                                                                                         \
+    case ScalarType::name: {                                                                                           \
+        type value;                                                                                                    \
+        memcpy(static_cast<void *>(&value), at, sizeof value);                                                         \
+        return standin_double(value);                                                                                  \
+    }
+            STANDIN_TYPES(TYPE)
+#undef TYPE
+        case ScalarType::Undefined:
+            break;
+        }
+        return 0;
+    }
+    static double standin_double(__half value)
+    {
+        return static_cast<double>(__half2float(value));
+    }
+    static double standin_double(__nv_bfloat16 value)
+    {
+        return static_cast<double>(__bfloat162float(value));
+    }
+    template <class T> static std::enable_if_t<std::is_arithmetic<T>::value, double> standin_double(T value)
+    {
+        return static_cast<double>(value);
+    }
+    static std::vector<char> convert(const std::vector<char> &values, ScalarType from, ScalarType to)
+    {
+        const size_t n = values.size() / elementSize(from), size = elementSize(to);
+        std::vector<char> out(n * size);
+        for (size_t i = 0; i < n; i++) {
+            const double value = number(&values[i * elementSize(from)], from);
+            switch (to) {
+#define TYPE(name, type, code)                                                                                         \
+    case ScalarType::name: {                                                                                           \
+        const type made = type(value);                                                                                 \
+        memcpy(&out[i * size], static_cast<const void *>(&made), sizeof made);                                         \
+        break;                                                                                                         \
+    }
+                STANDIN_TYPES(TYPE)
+#undef TYPE
+            case ScalarType::Undefined:
+                break;
+            }
+        }
+        return out;
+    }
+};
+
+inline Tensor empty(IntArrayRef sizes, const TensorOptions &options = {})
+{
+    return Tensor(sizes, options);
+}
+template <class T> inline Tensor full(IntArrayRef sizes, T value, const TensorOptions &options = {})
+{
+    Tensor made(sizes, options);
+    made.fill_(value);
+    return made;
+}
+inline Tensor zeros(IntArrayRef sizes, const TensorOptions &options = {})
+{
+    return full(sizes, 0, options);
+}
+inline Tensor ones(IntArrayRef sizes, const TensorOptions &options = {})
+{
+    return full(sizes, 1, options);
+}
+inline Tensor empty_like(const Tensor &like)
+{
+    return empty(like.sizes(), like.options());
+}
+inline Tensor empty_like(const Tensor &like, const TensorOptions &options)
+{
+    return empty(like.sizes(), options);
+}
+inline Tensor zeros_like(const Tensor &like)
+{
+    return zeros(like.sizes(), like.options());
+}
+inline Tensor zeros_like(const Tensor &like, const TensorOptions &options)
+{
+    return zeros(like.sizes(), options);
+}
+inline Tensor ones_like(const Tensor &like)
+{
+    return ones(like.sizes(), like.options());
+}
+template <class T> inline Tensor full_like(const Tensor &like, T value)
+{
+    return full(like.sizes(), value, like.options());
+}
+inline Tensor stack(const std::vector<Tensor> &parts, int64_t along = 0)
+{
+    std::vector<int64_t> sizes = parts.at(0).sizes().vec();
+    sizes.insert(sizes.begin() + static_cast<long>(along), static_cast<int64_t>(parts.size()));
+    Tensor all = empty(sizes, parts[0].options());
+    for (size_t i = 0; i < parts.size(); i++)
+        all.select(along, static_cast<int64_t>(i)).copy_(parts[i]);
+    return all;
+}
+inline Tensor cat(const std::vector<Tensor> &parts, int64_t along = 0)
+{
+    std::vector<int64_t> sizes = parts.at(0).sizes().vec();
+    const size_t d = static_cast<size_t>(along < 0 ? along + parts[0].dim() : along);
+    int64_t begin = 0;
+    sizes[d] = 0;
+    for (const Tensor &part : parts)
+        sizes[d] += part.size(along);
+    Tensor all = empty(sizes, parts[0].options());
+    for (const Tensor &part : parts) {
+        all.narrow(along, begin, part.size(along)).copy_(part);
+        begin += part.size(along);
+    }
+    return all;
+}
+inline TensorOptions dtype(ScalarType type)
+{
+    return TensorOptions(type);
+}
+inline TensorOptions device(Device where)
+{
+    return TensorOptions(where);
+}
+} // namespace at
+
+#endif
