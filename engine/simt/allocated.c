@@ -3,7 +3,7 @@
 #include "engine/simt/allocated.h"
 
 #include "engine/base/dtype.h"
-#include "engine/simt/arrays.h"
+#include "engine/simt/guarded.h"
 #include "engine/simt/launch.h"
 
 #include <pthread.h>

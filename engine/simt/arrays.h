@@ -5,20 +5,8 @@
 
 #include "engine/base/err.h"
 #include "engine/child/debuggee/array_list.h"
+#include "engine/simt/guarded.h"
 #include "engine/simt/simt.h"
-
-/* Memory between guard zones. */
-struct guarded {
-    unsigned char *mapping; /* owned; NULL: none */
-    size_t bytes, guard;    /* of the mapping, of the zone on either side */
-};
-/* bytes that end where the zone begins, give or take their alignment: the address; NULL: no memory. */
-void *guarded_new(struct guarded *g, size_t bytes, size_t align);
-/* Whether what lies between them and the zones is as it was. */
-bool guarded_intact(const struct guarded *g, const void *at, size_t bytes);
-void guarded_free(struct guarded *g);
-
-void array_fill(void *array, size_t bytes, uint16_t pattern);
 
 struct arrays {
     struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
