@@ -36,6 +36,16 @@ int tensor_core_from_name(const char *name)
     return -1;
 }
 
+uint32_t tensor_cores_from_names(const char *names)
+{
+    uint32_t set = 0;
+    for (const char *at = names; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+        for (int i = 0; i < TENSOR_CORE_COUNT; i++)
+            if (strncmp(models[i].name, at, strcspn(at, " ")) == 0 && !models[i].name[strcspn(at, " ")])
+                set |= 1u << i;
+    return set;
+}
+
 bool tensor_core_takes(enum tensor_core model, enum dtype t)
 {
     return (models[model].types >> t & 1) != 0;

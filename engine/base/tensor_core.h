@@ -26,8 +26,10 @@ enum tensor_core {
 extern "C" {
 #endif
 
-const char *tensor_core_name(enum tensor_core model);         /* "h100" */
-int tensor_core_from_name(const char *name);                  /* enum tensor_core, or -1; NULL is no name */
+const char *tensor_core_name(enum tensor_core model); /* "h100" */
+int tensor_core_from_name(const char *name);          /* enum tensor_core, or -1; NULL is no name */
+/* Set of 1u << enum tensor_core of names between spaces; others than the models' are passed by. */
+uint32_t tensor_cores_from_names(const char *names);
 bool tensor_core_takes(enum tensor_core model, enum dtype t); /* 1 if its operands may be of type t */
 /* Products in a chunk, fraction bits of the sum and of the result, as in tensor_core.def. */
 void tensor_core_shape(enum tensor_core model, int *products, int *fraction, int *result);

@@ -1,11 +1,14 @@
 #include "engine/build/device.h"
 
+#include "engine/base/tensor_core.h"
 #include "engine/base/wire.h"
+#include "engine/build/cache.h"
 #include "engine/build/process.h"
 #include "engine/build/runner.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ANSWER_LIMIT_S 30.0 /* a driver that has to wake the device took 0.2 s to some seconds */
@@ -37,18 +40,56 @@ static int read_answer(const struct process_output *said, struct gpu_device *out
     return failed;
 }
 
-static int ask(const struct runner_paths *paths, struct gpu_device *out, struct err *err)
+/* question NULL: which device there is. The caller frees *said. */
+static int run(const struct runner_paths *paths, const char *question, struct process_output *said, struct err *err)
 {
     char program[600];
-    struct process_output said;
     if (runner_find_built(paths, "attnscope-device", program, sizeof program, err))
         return -1;
-    const char *const argv[] = {program, NULL};
-    if (process_capture(argv, ANSWER_LIMIT_S, NULL, &said, err))
+    const char *const argv[] = {program, question, NULL};
+    return process_capture(argv, ANSWER_LIMIT_S, NULL, said, err);
+}
+
+static int ask(const struct runner_paths *paths, struct gpu_device *out, struct err *err)
+{
+    struct process_output said;
+    if (run(paths, NULL, &said, err))
         return -1;
     const int failed = read_answer(&said, out, err);
     process_output_free(&said);
     return failed;
+}
+
+/* Names of tensor cores, "f32" among them. */
+static bool read_cores(const char *text, char *out, size_t size)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    snprintf(out, size, "%s", json ? wire_text(json, "cores") : "");
+    json_decref(json);
+    return tensor_cores_from_names(out) >> TENSOR_CORE_F32 & 1;
+}
+
+void device_cores(const struct runner_paths *paths, struct gpu_device *device)
+{
+    char name[160], path[800], *text = NULL;
+    struct process_output said;
+    snprintf(name, sizeof name, "arithmetic-%d-%s-sm_%d%d-driver-%d.json", TENSOR_CORE_COUNT, device->name,
+             device->major, device->minor, device->driver);
+    for (char *c = name; *c; c++)
+        if (*c == '/' || *c == ' ')
+            *c = '-';
+    snprintf(path, sizeof path, "%s/%s", paths->cache, name);
+    bool known_now = cache_read_text(path, "the arithmetic", &text, NULL) == 0 &&
+                     read_cores(text, device->cores, sizeof device->cores);
+    free(text);
+    if (!known_now && run(paths, "arithmetic", &said, NULL) == 0) {
+        known_now = read_cores(said.out ? said.out : "", device->cores, sizeof device->cores);
+        if (known_now)
+            cache_write_text(paths->cache, name, said.out, NULL); /* else it is measured again */
+        process_output_free(&said);
+    }
+    if (!known_now)
+        snprintf(device->cores, sizeof device->cores, "%s", tensor_core_name(TENSOR_CORE_F32));
 }
 
 int device_find(const struct runner_paths *paths, struct gpu_device *out, struct err *err)

@@ -16,11 +16,16 @@ struct gpu_device {
     int multiprocessors;
     uint64_t memory_bytes;
     int shared_per_block_bytes; /* the most a block may ask for (opt-in) */
+    char cores[128];            /* the tensor cores whose products it computes, "f32 h100"; "": device_cores fills it */
 };
 
 /* Asks once; later calls answer from memory. ERR_SYSTEM: one line that says why there is no GPU to use ("no NVIDIA
    driver: libcuda.so.1 was not found"). */
 int device_find(const struct runner_paths *paths, struct gpu_device *out, struct err *err);
+
+/* Measures whose products the device computes, the first time; then it stands in the cache. Where that fails, all are
+   unknown, but for "f32". */
+void device_cores(const struct runner_paths *paths, struct gpu_device *device);
 
 /* "sm_90a": the architecture to compile for, with its own instructions where it has some. */
 void device_architecture(const struct gpu_device *device, char *text, size_t size);

@@ -72,6 +72,7 @@ struct oracle_case {
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
+    uint32_t cores;                          /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
     struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
     struct matrix in_k, in_v;                /* [kv_len][head_dim], of the kv head this head reads */
     struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */

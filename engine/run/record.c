@@ -318,6 +318,8 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         return -1;
     if (*note && progress && progress->log)
         progress->log(progress->ctx, note);
+    if (request.backend == BACKEND_GPU)
+        device_cores(paths, &r->gpu);
     runner_report(progress, STEP_COMPILING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
@@ -363,8 +365,10 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->patch_name, sizeof info->patch_name, path_name(scenario->patch));
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */
-    if (info->backend == BACKEND_CPU && (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32 ||
-                                         scenario_stated(scenario, KEY_TENSOR_CORE)))
+    const bool declared = t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32;
+    if (info->backend == BACKEND_GPU && declared)
+        copy_text(info->cores, sizeof info->cores, r->gpu.cores);
+    if (info->backend == BACKEND_CPU && (declared || scenario_stated(scenario, KEY_TENSOR_CORE)))
         copy_text(info->tensor_core, sizeof info->tensor_core,
                   tensor_core_name((enum tensor_core)scenario->tensor_core));
     copy_text(info->lanes, sizeof info->lanes, scenario->lanes);

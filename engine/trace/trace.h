@@ -81,6 +81,8 @@ struct trace_info {
     enum backend backend;
     char device[96];      /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16]; /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
+    char cores[128];      /* of a run on a GPU: the tensor cores whose products it computes, "f32 h100 mma-e4m3"; "": no
+                             tensor core is declared, or not known */
     char lanes[24];       /* the order of lanes and warps on the CPU, docs/checks.md; not saved; "": the default's */
     bool probes_off;      /* a build without probes: nothing is recorded */
     bool checked;         /* a build with access checks on the CPU */

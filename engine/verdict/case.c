@@ -1,5 +1,6 @@
 #include "engine/verdict/case.h"
 
+#include "engine/base/tensor_core.h"
 #include "engine/oracle/codes.h"
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +324,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     trace_tensor(t, 'o', &o_dtype);
     c->o_dtype = (int)o_dtype;
     c->conventions = t->conventions;
+    c->cores = tensor_cores_from_names(t->info.cores);
     if (case_alpha_left_out(t))
         c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
     int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);

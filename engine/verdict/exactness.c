@@ -5,14 +5,35 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Nothing but FMAs, which are the same everywhere. */
+static bool arithmetic_unknown(const struct trace *t)
+{
+    return tensor_cores_from_names(t->info.cores) == 1u << TENSOR_CORE_F32;
+}
+
+void arithmetic_words(const struct trace *t, char *out, size_t bytes)
+{
+    const uint32_t cores = tensor_cores_from_names(t->info.cores) & ~(1u << TENSOR_CORE_F32);
+    char names[96];
+    exactness_models(cores & (1u << TENSOR_CORE_H100 | 1u << TENSOR_CORE_A100 | 1u << TENSOR_CORE_V100), names,
+                     sizeof names);
+    if (!*names)
+        exactness_models(cores, names, sizeof names);
+    out[0] = '\0';
+    if (*t->info.cores)
+        snprintf(out, bytes, "arithmetic of this GPU: %s%s", *names ? "as " : "unknown: bounds decide", names);
+}
+
 static int accumulator_of(const struct trace *t, enum asc_channel ch)
 {
     return ch == asc_s ? t->conventions.acc_s : ch == asc_u ? t->conventions.acc_u : ASC_ACC_F32;
 }
 
-static const char *why_bounds(const struct fingerprint_stage *f)
+static const char *why_bounds(const struct trace *t, const struct fingerprint_stage *f)
 {
     int told = 0;
+    if (arithmetic_unknown(t))
+        return "the arithmetic of this GPU is unknown";
     for (int w = 0; w < f->n; w++)
         told = f->told[w] > told ? f->told[w] : told;
     if (f->n == 0)
@@ -35,7 +56,7 @@ bool exactness_of(const struct judgement *j, const struct trace *t, enum asc_cha
         return false;
     convention_choice(CONVENTION_OF_acc_s, accumulator, out->declared, sizeof out->declared);
     out->models = fingerprint_models(f);
-    out->why = out->models ? "" : why_bounds(f);
+    out->why = out->models ? "" : why_bounds(t, f);
     out->tiles = j->summary.stage[ch].exact;
     return true;
 }

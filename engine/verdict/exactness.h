@@ -18,6 +18,9 @@ bool exactness_of(const struct judgement *j, const struct trace *t, enum asc_cha
 /* "bit-equal to h100", "no tensor-core model fits: judged by bounds", in one line; "" where exactness_of says 0. */
 void exactness_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out, size_t bytes);
 
+/* "arithmetic of this GPU: as h100", "... unknown: bounds decide"; "": no GPU, or no tensor core is declared. */
+void arithmetic_words(const struct trace *t, char *out, size_t bytes);
+
 /* "h100", "h100 or a100" */
 void exactness_models(uint32_t models, char *out, size_t bytes);
 

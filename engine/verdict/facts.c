@@ -337,6 +337,9 @@ static void tell_undeclared(const struct facts *to)
 static void tell_cores(const struct facts *to)
 {
     char words[256];
+    arithmetic_words(to->t, words, sizeof words);
+    if (words[0])
+        tell(to, FACT_CORE, &plain, "%s", words);
     for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++) {
         exactness_words(to->j, to->t, ch, words, sizeof words);
         if (words[0])
