@@ -241,17 +241,56 @@ static int translate(struct ptx_statement *s)
     return 0;
 }
 
-int ptx_translate(const char *text, struct ptx_translation *out)
+/* Behind the parenthesis that closes the statement; -1: it has none. */
+static int skip_statement(struct ptx_statement *s)
+{
+    int depth = 0;
+    while (*s->at && *s->at != '(')
+        advance(s);
+    if (!*s->at)
+        return -1;
+    do {
+        if (*s->at == 'R' && s->at[1] == '"') {
+            if (take_raw(s))
+                return -1;
+            continue;
+        }
+        if (*s->at == '"') {
+            if (take_quoted(s))
+                return -1;
+            continue;
+        }
+        depth += (*s->at == '(') - (*s->at == ')');
+        if (*s->at)
+            advance(s);
+    } while (*s->at && depth);
+    return depth ? -1 : 0;
+}
+
+/* What the executor does not know ends a run that comes to it. Headers are full of what a kernel never calls. */
+static int write_trap(struct ptx_statement *s)
+{
+    const struct ptx_translation *out = s->out;
+    if (skip_statement(s))
+        return -1;
+    fputs("simt_ptx::refused(\"", s->code);
+    for (const char *c = out->refused; *c; c++)
+        fputs(*c == '"' || *c == '\\' ? "'" : (char[]){*c, '\0'}, s->code);
+    fprintf(s->code, ": %s\", %d)", out->unknown ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only",
+            out->refused_line);
+    return 0;
+}
+
+/* -1: refused, or without memory. */
+static int attempt(const char *text, int line, int write(struct ptx_statement *), struct ptx_translation *out)
 {
     size_t n_code = 0;
-    struct ptx_statement s = {.at = text, .line = out->line, .out = out};
-    out->refused[0] = '\0';
-    out->unknown = 0;
+    struct ptx_statement s = {.at = text, .line = line, .out = out};
     out->code = NULL;
     s.code = open_memstream(&out->code, &n_code);
     if (!s.code)
         return -1;
-    int failed = translate(&s);
+    int failed = write(&s);
     failed |= ferror(s.code) != 0;
     failed |= fclose(s.code) != 0 || !out->code; /* closing allocates, and says nothing where it could not */
     free(s.text);
@@ -264,4 +303,14 @@ int ptx_translate(const char *text, struct ptx_translation *out)
         return -1;
     }
     return 0;
+}
+
+int ptx_translate(const char *text, struct ptx_translation *out)
+{
+    const int line = out->line;
+    out->refused[0] = '\0';
+    out->unknown = 0;
+    if (attempt(text, line, translate, out) == 0)
+        return 0;
+    return out->refused[0] ? attempt(text, line, write_trap, out) : -1;
 }

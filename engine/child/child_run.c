@@ -273,10 +273,12 @@ static const struct trace_event *fatal_event(const struct run *run)
     return run->fatal && info->events ? &info->events[run->fatal - 1] : NULL;
 }
 
-/* Whether it was the system that failed, and nothing follows for the kernel. */
+/* Whether it was the system that failed, or the executor that lacks something, and nothing follows for the kernel. */
 static bool refused(const struct run *run)
 {
     const struct trace_event *fatal = fatal_event(run);
+    if (fatal && fatal->kind == EVENT_GPU_ONLY)
+        return true;
     if (run->outcome == OUTCOME_BROKEN)
         return run->broke.code == ERR_SYSTEM;
     return run->outcome == OUTCOME_FAILED && (fatal ? fatal->kind : run->stopped) == EVENT_SYSTEM;
@@ -313,7 +315,7 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
     default:
         child_describe_end(status, end, sizeof end);
         if (fatal)
-            snprintf(what, size, "the kernel crashed: %.400s", fatal->text);
+            snprintf(what, size, "%s%.400s", refused(run) ? "" : "the kernel crashed: ", fatal->text);
         else
             snprintf(what, size, "the kernel crashed: its process %s", end);
         break;
@@ -339,9 +341,9 @@ static enum run_status status_of(const struct run *run)
 /* Which kind of event that was, also where none was sent. */
 static enum event_kind stopped_by(const struct run *run)
 {
-    if (refused(run))
-        return EVENT_SYSTEM;
     const struct trace_event *fatal = fatal_event(run);
+    if (refused(run))
+        return fatal && fatal->kind == EVENT_GPU_ONLY ? EVENT_GPU_ONLY : EVENT_SYSTEM;
     if (run->outcome == OUTCOME_CANCELLED || run->outcome == OUTCOME_BROKEN)
         return EVENT_NONE;
     if (run->outcome == OUTCOME_HUNG)

@@ -382,6 +382,12 @@ void simt_trap(const char *file, int line)
     traps_end();
 }
 
+void simt_gpu_only(const char *what, const char *file, int line)
+{
+    report_raise(EVENT_GPU_ONLY, true, file, line, NULL, "%s", what);
+    traps_end();
+}
+
 /* glibc's assert() ends here; the program's definition wins over the library's. */
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)

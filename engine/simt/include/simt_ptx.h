@@ -14,6 +14,12 @@ template <class W, int N> struct regs {
     W r[N];
 };
 
+/* In place of a statement that the executor does not know. */
+[[noreturn]] static inline void refused(const char *what, int line, const char *file = __builtin_FILE())
+{
+    simt_gpu_only(what, file, line);
+}
+
 /* An operand's bits. */
 template <class W, class T> static inline W bits(const T &x)
 {

@@ -108,6 +108,8 @@ void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_
 void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, int line);
 
 void simt_trap(const char *file, int line) __attribute__((noreturn));
+/* What the executor does not have was reached: ends the process. */
+void simt_gpu_only(const char *what, const char *file, int line) __attribute__((noreturn));
 
 #ifdef __cplusplus
 }

@@ -89,7 +89,7 @@ static void test_lines(void **state)
             "# 12 \"k.cu\"\n;\ny;");
     struct scan result;
     struct err err;
-    assert_int_equal(scan("# 1 \"k.cu\"\nasm(\"cp.async.wait_all;\"\n);\nasm(\"a;\");\n", &result, &err), -1);
+    assert_int_equal(scan("# 1 \"k.cu\"\nasm(\"cp.async.wait_all;\"\n);\nasm(\"a;\"];\n", &result, &err), -1);
     assert_string_equal(err.where, "k.cu:3");
 }
 
@@ -108,24 +108,29 @@ static void test_what_stays(void **state)
     becomes("#include \"wrapper.h\"\nint i;\nasm(\"\");", "                    \nint i;\ndo { } while (0);");
 }
 
+/* nvcc's compiler takes it where a macro has put it. */
+static void test_unroll(void **state)
+{
+    (void)state;
+    becomes("f(); #pragma unroll 4\nfor (;;) g(\"#pragma unroll\"); #pragma unroll\nh();\n#pragma unroll",
+            "f(); \nfor (;;) g(\"#pragma unroll\"); \nh();\n#pragma unroll");
+}
+
+/* In the place of the whole statement stands a call that ends the run which comes to it. */
 static void refused(const char *statement, const char *said, int line)
 {
-    char text[1024], where[32], message[160];
+    char text[1024], trap[256];
     struct scan result;
     struct err err;
-    snprintf(text, sizeof text, "# 7 \"k.cu\"\n%s\n", statement);
-    snprintf(where, sizeof where, "k.cu:%d", line);
+    snprintf(text, sizeof text, "# 7 \"k.cu\"\nif (x) %s\nelse y;\n", statement);
     const int opcode = !strchr(said, ' ');
-    snprintf(message, sizeof message, "inline PTX %s: %s", said,
-             opcode ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only");
-    if (!scan(text, &result, &err)) {
-        scan_free(&result);
-        fail_msg("`%s` is taken", statement);
-    }
-    assert_int_equal(err.code, ERR_GPU_ONLY);
-    assert_string_equal(err.message, message);
-    assert_string_equal(err.where, where);
-    assert_null(result.rewritten);
+    snprintf(trap, sizeof trap, "if (x) simt_ptx::refused(\"inline PTX %s: %s\", %d)", said,
+             opcode ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only", line);
+    if (scan(text, &result, &err))
+        fail_msg("`%s`: %s: %s", statement, err.where, err.message);
+    if (!result.rewritten || !strstr(result.rewritten, trap) || !strstr(result.rewritten, ";\nelse y;\n"))
+        fail_msg("`%s` lacks `%s`", result.rewritten ? result.rewritten : text, trap);
+    scan_free(&result);
 }
 
 static void test_refusals(void **state)
@@ -151,10 +156,15 @@ static void test_refusals(void **state)
     refused("asm(\"AGAIN: bra AGAIN;\");", "with operands like those of AGAIN", 7);
     refused("asm(\"bar.sync 0;bar.sync 1, 64;bar.arrive 1;\");", "with operands like those of bar.arrive", 7);
     refused("asm(\"bra AGAIN;\");", "bra", 7);
-    refused("asm(\"\" : \"=x\"(x));", "with the constraint \"=x\"", 7);
-    refused("asm(\"\" : \"r\"(x));", "with the constraint \"r\"", 7);
+    refused("asm(\"\" : \"=x\"(x));", "with the constraint '=x'", 7);
+    refused("asm(\"\" : \"r\"(x));", "with the constraint 'r'", 7);
     refused("asm goto(\"\" : : : : out);", "that is not a plain asm statement", 7);
-    refused("asm(\"\" : : \"r\"(x) ];", "that does not end as asm statements do", 7);
+    struct scan result;
+    struct err err;
+    assert_int_equal(scan("# 7 \"k.cu\"\nasm(\"\" : : \"r\"(x) ];\n", &result, &err), -1);
+    assert_int_equal(err.code, ERR_GPU_ONLY);
+    assert_string_equal(err.message, "inline PTX that does not end as asm statements do: GPU only");
+    assert_string_equal(err.where, "k.cu:7");
 }
 
 /* Whatever is cut off, and whatever one character becomes, it is refused or taken, never read beyond. */
@@ -198,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statements), cmocka_unit_test(test_lines),    cmocka_unit_test(test_alignas),
         cmocka_unit_test(test_what_stays), cmocka_unit_test(test_refusals), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_unroll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
