@@ -128,6 +128,7 @@ const char *const simt_compile_flags[] = {
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",
+    "-fstack-reuse=none",                 /* see -no-stack-coloring below */
     "-fno-aggressive-loop-optimizations", /* a loop past the end of an array must not lose its exit: it would hang */
     "-ftrivial-auto-var-init=pattern",    /* what a kernel leaves unset is no value to count on, as on a GPU */
     "-ffp-contract=off",
@@ -158,6 +159,10 @@ const char *const simt_checked_clang_flags[] = {
     "-simplifycfg-hoist-common=false",
     "-mllvm",
     "-enable-tail-merge=false",
+    "-mllvm",
+    "-no-stack-coloring", /* a tensor may point at a local of the function that made it: registers, on a GPU */
+    "-mllvm",
+    "-dse-memoryssa-scanlimit=0", /* and what was stored there stays */
     NULL,
 };
 
@@ -167,6 +172,7 @@ const char *const simt_checked_gcc_flags[] = {
     "-fno-working-directory",
     "-fno-extern-tls-init",
     "-fno-aggressive-loop-optimizations",
+    "-fstack-reuse=none",
     "-fno-crossjumping", /* what two branches do alike stays in both: as one it has the line of either */
     "-fno-tree-tail-merge",
     "-fno-code-hoisting",
