@@ -30,9 +30,9 @@ struct found {
 /* Headers that a kernel's operations live in are not where the user looks. */
 static bool is_foreign(const char *file)
 {
-    static const char *const ours[] = {"engine/simt/",    "engine/base/", "/include/attnscope.h", "probes/attnscope.h",
-                                       "probes/record.h", "probes/abi.h", "probes/staging.h",     "/include/c++/",
-                                       "/local/cuda",     "/lib/clang/"};
+    static const char *const ours[] = {"engine/simt/",    "engine/base/", "/include/attnscope", "probes/attnscope",
+                                       "probes/record.h", "probes/abi.h", "probes/staging.h",   "/include/c++/",
+                                       "/local/cuda",     "/lib/clang/",  "include/cute/",      "include/cutlass/"};
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         if (strstr(file, ours[i]))
             return true;
