@@ -96,7 +96,7 @@ install: all
 	$(Q)install -d "$(BIN)" "$(DATA)" "$(LIB)" "$(MAN)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 	$(Q)install -m 755 $(PROGRAM) "$(BIN)/attnscope"
 	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
-	$(Q)install -D -m 644 $(HEADER) "$(DESTDIR)$(PREFIX)/include/attnscope.h"
+	$(Q)install -D -m 644 -t "$(DESTDIR)$(PREFIX)/include" $(HEADER) build/include/attnscope_cute.h
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
@@ -123,7 +123,7 @@ needs-build needs-test needs-deb: needs-%:
 
 uninstall:
 	$(Q)rm -rf "$(DATA)" "$(LIB)"
-	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
+	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(DESTDIR)$(PREFIX)/include/attnscope_cute.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
 	    "$(FISH_COMPLETION)/attnscope.fish"
 
 # What is built is decided when a Makefile is read: once more behind the installation, which may have changed it.
@@ -229,6 +229,7 @@ $(B)/obj/%.o: %.c | needs-build
 $(HEADER): probes/one_header $(wildcard probes/*.h probes/*.def) engine/base/dtypes.def
 	@mkdir -p $(@D)
 	$(call say,HEADER $@)
+	$(Q)cp probes/attnscope_cute.h $(@D)/
 	$(Q)probes/one_header "$(CC)" >$@.new && mv $@.new $@
 
 build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)

@@ -473,7 +473,18 @@ static int rewrite_alignas(struct reader *r, const char *at, const char *end, st
     return failed;
 }
 
-enum rewrite { REWRITE_NOTHING, REWRITE_ASM, REWRITE_ALIGNAS, REWRITE_LAUNCH, REWRITE_LAUNCH_END, REWRITE_NULL };
+enum rewrite {
+    REWRITE_NOTHING,
+    REWRITE_ASM,
+    REWRITE_ALIGNAS,
+    REWRITE_LAUNCH,
+    REWRITE_LAUNCH_END,
+    REWRITE_NULL,
+    REWRITE_PRAGMA
+};
+
+/* In the middle of a line, where a macro has put it, nvcc's compiler alone takes it. */
+static const char unroll[] = "#pragma unroll";
 
 /* What is first in the line that r->bare shows, and where. aligned_end: where an alignas ends. */
 static enum rewrite first_rewrite(const struct reader *r, const char *line, const char **at, const char **aligned_end)
@@ -487,9 +498,10 @@ static enum rewrite first_rewrite(const struct reader *r, const char *line, cons
         [REWRITE_LAUNCH] = strstr(r->bare, "<<<"),
         [REWRITE_LAUNCH_END] = r->closes >= line && r->closes < stop ? r->bare + (r->closes - line) : NULL,
         [REWRITE_NULL] = null && line + (null - r->bare) < r->passed ? null : NULL,
+        [REWRITE_PRAGMA] = strstr(r->bare, unroll),
     };
     enum rewrite first = REWRITE_NOTHING;
-    for (enum rewrite i = REWRITE_ASM; i <= REWRITE_NULL; i++)
+    for (enum rewrite i = REWRITE_ASM; i <= REWRITE_PRAGMA; i++)
         if (found[i] && (first == REWRITE_NOTHING || found[i] < found[first]))
             first = i;
     if (first != REWRITE_NOTHING)
@@ -549,6 +561,10 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
     case REWRITE_NULL: /* NULL of g++ is an integer wherever it is not seen to become a pointer */
         *rest = at + strlen("__null");
         return replace(r, at, "nullptr", *rest, err);
+    case REWRITE_PRAGMA:
+        *rest = at + strlen(unroll);
+        *rest += strspn(*rest, " 0123456789");
+        return replace(r, at, "", *rest, err);
     }
     return 0;
 }

@@ -67,15 +67,15 @@ class thread_block : public thread_group
   public:
     static dim3 group_index()
     {
-        return simt::block_index();
+        return blockIdx;
     }
     static dim3 thread_index()
     {
-        return simt::thread_index();
+        return threadIdx;
     }
     static dim3 dim_threads()
     {
-        return simt::block_dim();
+        return blockDim;
     }
     static dim3 group_dim()
     {

@@ -1,1 +1,19 @@
-/* GPU only: gpu_only.def tells the builder to say so at the line that includes this. */
+/* Of the driver's functions those that CuTe names. */
+#ifndef SIMT_CUDA_TYPEDEFS_H
+#define SIMT_CUDA_TYPEDEFS_H
+
+#include "cuda.h"
+
+typedef CUresult (*PFN_cuTensorMapEncodeTiled_v12000)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                                                      const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
+                                                      const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+typedef PFN_cuTensorMapEncodeTiled_v12000 PFN_cuTensorMapEncodeTiled;
+typedef CUresult (*PFN_cuTensorMapEncodeIm2col_v12000)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                                                       const cuuint64_t *, const cuuint64_t *, const int *, const int *,
+                                                       cuuint32_t, cuuint32_t, const cuuint32_t *,
+                                                       CUtensorMapInterleave, CUtensorMapSwizzle,
+                                                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+typedef PFN_cuTensorMapEncodeIm2col_v12000 PFN_cuTensorMapEncodeIm2col;
+
+#endif

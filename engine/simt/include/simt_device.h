@@ -28,9 +28,19 @@
 #include "simt_ptx.h"
 #include "simt_warp.h"
 
+/* What the headers of cuda/std/ have is the C++ library's. */
+namespace cuda
+{
+namespace std
+{
+using namespace ::std;
+}
+} // namespace cuda
+
 #define __CUDACC__ 1
+#define __NVCC__ 1
 #define __CUDA_ARCH__ 900
-#define __CUDACC_VER_MAJOR__ 13
-#define __CUDACC_VER_MINOR__ 0
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 9
 
 #endif

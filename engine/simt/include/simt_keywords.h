@@ -54,35 +54,24 @@ template <class T> constexpr size_t alignment()
     return alignof(T);
 }
 
-static inline __attribute__((const)) uint3 thread_index()
-{
-    const simt_dim d = simt_thread_index();
-    return uint3{d.x, d.y, d.z};
-}
-
-static inline __attribute__((const)) uint3 block_index()
-{
-    const simt_dim d = simt_block_index();
-    return uint3{d.x, d.y, d.z};
-}
-
-static inline __attribute__((const)) dim3 block_dim()
-{
-    const simt_dim d = simt_block_dim();
-    return dim3(d.x, d.y, d.z);
-}
-
-static inline __attribute__((const)) dim3 grid_dim()
-{
-    const simt_dim d = simt_grid_dim();
-    return dim3(d.x, d.y, d.z);
-}
 } // namespace simt
 
-#define threadIdx (simt::thread_index())
-#define blockIdx (simt::block_index())
-#define blockDim (simt::block_dim())
-#define gridDim (simt::grid_dim())
+/* In the global namespace: code may say ::threadIdx. */
+#define SIMT_INDEX(type, name, of)                                                                                     \
+    static inline __attribute__((const)) type simt_##name()                                                            \
+    {                                                                                                                  \
+        const simt_dim d = of();                                                                                       \
+        return type{d.x, d.y, d.z};                                                                                    \
+    }
+SIMT_INDEX(uint3, threadIdx, simt_thread_index)
+SIMT_INDEX(uint3, blockIdx, simt_block_index)
+SIMT_INDEX(dim3, blockDim, simt_block_dim)
+SIMT_INDEX(dim3, gridDim, simt_grid_dim)
+#undef SIMT_INDEX
+#define threadIdx simt_threadIdx()
+#define blockIdx simt_blockIdx()
+#define blockDim simt_blockDim()
+#define gridDim simt_gridDim()
 static constexpr int warpSize = 32;
 
 /* Default arguments that name the caller's line. */

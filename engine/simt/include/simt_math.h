@@ -138,6 +138,14 @@ static inline unsigned byte_permute(unsigned low, unsigned high, unsigned select
     return out;
 }
 
+/* The sum of four products of bytes, and c. */
+template <class Byte, class Word> static inline Word dot_bytes(Word a, Word b, Word c)
+{
+    for (int i = 0; i < 4; i++)
+        c += (Byte)(a >> 8 * i) * (Byte)(b >> 8 * i);
+    return c;
+}
+
 static inline uint64_t pair(unsigned low, unsigned high)
 {
     return (uint64_t)high << 32 | low;
@@ -157,8 +165,13 @@ SIMT_FN(unsigned, __funnelshift_l, (unsigned low, unsigned high, unsigned n), si
 SIMT_FN(unsigned, __funnelshift_r, (unsigned low, unsigned high, unsigned n), simt::pair(low, high) >> (n & 31))
 SIMT_FN(int, __mulhi, (int x, int y), (long long)x *y >> 32)
 SIMT_FN(unsigned, __umulhi, (unsigned x, unsigned y), (unsigned long long)x *y >> 32)
+SIMT_FN(unsigned long long, __umul64hi, (unsigned long long x, unsigned long long y),
+        (unsigned long long)((unsigned __int128)x *y >> 64))
+SIMT_FN(long long, __mul64hi, (long long x, long long y), (long long)((__int128)x *y >> 64))
 SIMT_FN(int, __mul24, (int x, int y), ((long long)((int)((unsigned)x << 8) >> 8) * ((int)((unsigned)y << 8) >> 8)))
 SIMT_FN(unsigned, __umul24, (unsigned x, unsigned y), (x & 0xFFFFFFu) * (y & 0xFFFFFFu))
+SIMT_FN(int, __dp4a, (int a, int b, int c), simt::dot_bytes<signed char>(a, b, c))
+SIMT_FN(unsigned, __dp4a, (unsigned a, unsigned b, unsigned c), simt::dot_bytes<unsigned char>(a, b, c))
 SIMT_FN(unsigned, __usad, (unsigned x, unsigned y, unsigned z), (x > y ? x - y : y - x) + z)
 
 /* CUDA's min and max of the global namespace. fminf and fmaxf drop a NaN, as these do. */

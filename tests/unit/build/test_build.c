@@ -295,10 +295,8 @@ static void test_refused(void **state)
     refused("bad.cu", NULL, ERR_BUILD, "bad.cu:6", "'y' was not declared");
     write_changed("header.cu", KERNEL, "mine.h", "theirs.h");
     refused("header.cu", NULL, ERR_BUILD, "header.cu:2", "theirs.h: No such file or directory");
-    write_changed("ptx.cu", KERNEL, "/* note */", "asm volatile(\"wgmma.fence;\");");
-    refused("ptx.cu", NULL, ERR_GPU_ONLY, "ptx.cu:7", "inline PTX");
-    write_changed("cutlass.cu", KERNEL, "mine.h", "cutlass/cutlass.h");
-    refused("cutlass.cu", NULL, ERR_GPU_ONLY, "cutlass.cu:2", "CUTLASS");
+    write_changed("cub.cu", KERNEL, "mine.h", "cub/cub.cuh");
+    refused("cub.cu", NULL, ERR_GPU_ONLY, "cub.cu:2", "CUB");
     write_changed("type.cu", KERNEL, "float s = x[0]", "int *s = (int *)x; //");
     refused("type.cu", NULL, ERR_BUILD, "type.cu:8", "attnscope cannot record this type");
     write_changed("tile.cu", KERNEL, "    ASC_AT(0, 0, 0);\n", "\n");

@@ -73,9 +73,9 @@ static void construct(const char *line, const char *said)
 static void test_gpu_only(void **state)
 {
     (void)state;
-    construct("asm volatile(\"wgmma.fence;\");", "inline PTX");
-    construct("  __asm__ (\"x;\");", "inline PTX x");
-    construct("#include <cutlass/gemm/kernel.h>", "CUTLASS");
+    construct("asm volatile(\"wgmma.fence;\");", ""); /* a trap: test_ptx.c */
+    construct("#include <cutlass/gemm/kernel.h>", "");
+    construct("#include <cub/cub.cuh>", "CUB");
     construct("#include <cuda/ptx>", "cuda::ptx");
     construct("#include <cuda/ptxx>", "");
     construct("#include <mma.h>", "");
@@ -83,7 +83,7 @@ static void test_gpu_only(void **state)
     construct("k<<<grid, block>>>(x);", "");
     construct("cudaLaunchKernel(f, grid, block, args);", "untyped pointer");
     construct("__cluster_dims__(2) int x;", "cluster");
-    construct("CUtensorMap_st x;", "TMA");
+    construct("CUtensorMap_st x;", "");
     construct("#include <cooperative_groups.h>", "");
     construct("#include <cooperative_groups/reduce.h>", "");
     construct("#include <cooperative_groups/scan.h>", "scans of cooperative groups");
@@ -93,8 +93,8 @@ static void test_gpu_only(void **state)
     construct("int plasma, asm_count, x_asm;", "");
     construct("puts(\"asm volatile\"); char c = '\"'; int n = 1'000; puts(\"k<<<1>>>\");", "");
     construct("puts(R\"x(asm \" )\" asm )x\"); int y;", "");
-    construct("puts(R\"(\" asm )\"); asm(\"x;\");", "inline PTX x");
-    construct("puts(\"\\\"\"); asm(\"x;\");", "inline PTX x");
+    construct("puts(R\"(\" asm )\"); cudaSurfaceObject_t x;", "surfaces");
+    construct("puts(\"\\\"\"); cudaSurfaceObject_t x;", "surfaces");
 }
 
 /* What stands in a header is said to stand there, and who asked for the header. */
@@ -125,12 +125,12 @@ static void test_gpu_only_in_a_header(void **state)
                        "# 4 \"/cache/patched/k.cu\" 2\n"
                        "%s\n";
     char filled[1024];
-    snprintf(filled, sizeof filled, text, "CUtensorMap x;", "", "");
+    snprintf(filled, sizeof filled, text, "cudaSurfaceObject_t x;", "", "");
     assert_int_equal(scan(filled, &result, &err), -1);
     assert_string_equal(err.where, "my/deep/traits.h:2");
-    assert_string_equal(err.message, "TMA (tensor maps): GPU only "
+    assert_string_equal(err.message, "surfaces: GPU only "
                                      "(in file included from my/mine.h:2, from my/k.cu:3)");
-    snprintf(filled, sizeof filled, text, "", "asm(\"x;\");", "");
+    snprintf(filled, sizeof filled, text, "", "asm(\"x;\"];", "");
     assert_int_equal(scan(filled, &result, &err), -1);
     assert_string_equal(err.where, "my/mine.h:3");
     assert_non_null(strstr(err.message, " (in file included from my/k.cu:3)"));
@@ -142,18 +142,18 @@ static void test_gpu_only_in_a_header(void **state)
     diagnose_compiler(&d,
                       "In file included from my/mine.h:3,\n"
                       "                 from /cache/patched/k.cu:2:\n"
-                      "my/deep/traits.h:8:10: fatal error: cute/tensor.hpp: No such file or directory\n",
+                      "my/deep/traits.h:8:10: fatal error: cub/cub.cuh: No such file or directory\n",
                       &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/deep/traits.h:8");
-    assert_string_equal(err.message, "CuTe: GPU only (in file included from my/mine.h:3, from my/k.cu:2)");
+    assert_string_equal(err.message, "CUB: GPU only (in file included from my/mine.h:3, from my/k.cu:2)");
     diagnose_compiler(&d,
                       "In file included from my/mine.h:3:\n"
                       "my/x.h:1:1: warning: dull\n"
-                      "my/k.cu:8:10: fatal error: cute/tensor.hpp: No such file or directory\n",
+                      "my/k.cu:8:10: fatal error: cub/cub.cuh: No such file or directory\n",
                       &err);
     assert_string_equal(err.where, "my/k.cu:8");
-    assert_string_equal(err.message, "CuTe: GPU only");
+    assert_string_equal(err.message, "CUB: GPU only");
 }
 
 static void test_raw_string_over_lines(void **state)
@@ -165,7 +165,7 @@ static void test_raw_string_over_lines(void **state)
         scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(::asc_s, 4));\n", &result, &err), 0);
     assert_int_equal(result.n_sites, 1);
     free(result.sites);
-    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\");\n", &result, &err), -1);
+    assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\"];\n", &result, &err), -1);
     assert_string_equal(err.where, "my/k.cu:4");
 }
 
@@ -251,10 +251,13 @@ static void test_compiler_words(void **state)
                       &err);
     assert_string_equal(err.where, "my/k.cu:7");
     assert_non_null(strstr(err.message, "'mm' is not a channel; the channels are q, k, v"));
-    diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cutlass/x.h: No such file or directory\n", &err);
+    diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cub/x.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/k.cu:2");
-    assert_string_equal(err.message, "CUTLASS: GPU only");
+    assert_string_equal(err.message, "CUB: GPU only");
+    diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cute/x.h: No such file or directory\n", &err);
+    assert_int_equal(err.code, ERR_BUILD);
+    assert_non_null(strstr(err.message, "cute/x.h: No such file or directory; -I DIR"));
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: own.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_BUILD);
     diagnose_compiler(&d,
