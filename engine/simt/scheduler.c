@@ -208,3 +208,13 @@ void simt_spin(void)
     if (self && ++self->spins >= SPINS_BEFORE_YIELD)
         simt_yield();
 }
+
+void simt_atomic(const void *address)
+{
+    const struct worker *w = simt_tls.worker;
+    if (simt_tls.self && (uintptr_t)address - (uintptr_t)w->stacks < w->n_stacks * FIBER_BYTES)
+        report_raise(EVENT_ADDRESS, false, NULL, 0, NULL,
+                     "an atomic operation on a local variable: undefined on a GPU, which has them of global and shared "
+                     "memory alone");
+    simt_spin();
+}

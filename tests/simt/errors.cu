@@ -156,6 +156,17 @@ __global__ void int_divide()
         sink[0] = (float)(7 / int_zero); // at: int-divide
 }
 
+__global__ void atomic_local()
+{
+    int mine = 0;
+    __shared__ int ours;
+    atomicExch(&ours, 0);
+    if (threadIdx.x == 6)
+        for (int i = 0; i < 3; i++)
+            sink[i] = (float)atomicAdd(&mine, 1); // at: atomic-local
+    atomicAdd(&ours, 1);
+}
+
 __global__ void copy_misaligned(const float *in)
 {
     __shared__ float to[64];
@@ -240,6 +251,7 @@ extern "C" int simt_case(const char *name)
     CASE("assertion", assertion, 1, dim3(2, 3))
     CASE("trap", trap, 1, 64)
     CASE("int-divide", int_divide, 1, 32)
+    CASE("atomic-local", atomic_local, 1, 32)
     CASE("copy-misaligned", copy_misaligned, 1, 32, sink)
     CASE("copy-bytes", copy_bytes, 1, 32, sink)
     CASE("copy-wild", copy_wild, 1, 32, (const float *)nullptr)

@@ -24,7 +24,7 @@ template <class T, class F> static inline T atomic_update(T *address, F next)
     word *at = reinterpret_cast<word *>(address);
     word old_bits = __atomic_load_n(at, __ATOMIC_RELAXED), new_bits;
     T old;
-    simt_spin();
+    simt_atomic(address);
     do {
         memcpy(static_cast<void *>(&old), &old_bits, sizeof old);
         const T wanted = next(old);

@@ -48,6 +48,7 @@ void simt_shuffle_report(int lane, int source);
 
 /* Every so many calls in a row another thread of the block runs: a loop that spins on memory makes progress. */
 void simt_spin(void);
+void simt_atomic(const void *address); /* the same, of an operation there: local memory has none */
 void simt_yield(void);
 
 /* cp.async of the calling thread. A wait makes every copy of the committed groups but the last `groups_left`. */

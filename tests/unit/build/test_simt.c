@@ -300,6 +300,7 @@ static const struct mistake mistakes[] = {
     {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
     {"overflow", "overflow-libm", "fp-overflow", "block 0,0,0 thread 8,0,0", "overflow", 0, 0, 3, F16C},
+    {"atomic-local", "atomic-local", "address", "block 0,0,0 thread 6,0,0", "an atomic operation on a local variable", 0, 0, 1, ANYWHERE},
     {"copy-misaligned", "copy-misaligned", "misaligned", "block 0,0,0 thread 1,0,0", "misaligned address: cp.async of 16 bytes from 0x", 1, 3, 1, ANYWHERE},
     {"copy-bytes", "copy-bytes", "address", "block 0,0,0 thread 0,0,0", "cp.async of 12 bytes", 1, 3, 1, ANYWHERE},
     {"copy-wild", "copy-wild", "address", "block 0,0,0 thread 2,0,0", "a null pointer", 1, 3, 1, ANYWHERE},
