@@ -268,15 +268,13 @@ template <class... Parameter, class... Argument>
 const char *asc_launch(const char *, void (*kernel)(Parameter...), dim3 grid, dim3 block, size_t shared_bytes,
                        void *stream, Argument... args)
 {
-    cudaError_t status = cudaSuccess;
-    /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
+    /* More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared Memory" of each compute capability).
+       Where that is refused, so is the launch. */
     if (shared_bytes > 48 * 1024)
-        status =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-    if (status == cudaSuccess) {
-        kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(args...);
-        status = cudaGetLastError();
-    }
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    cudaGetLastError();
+    kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(args...);
+    const cudaError_t status = cudaGetLastError();
     if (status == cudaSuccess)
         return nullptr;
 #if ASC_BUILD

@@ -161,6 +161,7 @@ static void add_tile(struct fingerprint *f, const struct oracle_case *c, struct 
 int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
                     int blocks)
 {
+    f->s.cores = f->u.cores = c->cores;
     f->s.n = product_ways(c, asc_s, f->s.way);
     f->u.n = product_ways(c, asc_u, f->u.way);
     int last = -1;
@@ -205,6 +206,9 @@ uint32_t fingerprint_fits(const struct fingerprint_stage *stage)
         best |= 1u << w;
         shown |= stage->told[w] >= 2 && 2 * stage->equal[w] > stage->told[w];
     }
+    for (int w = 0; w < stage->n && stage->cores; w++)
+        if (!(stage->cores >> stage->way[w].model & 1))
+            best &= ~(1u << w);
     return shown ? best : 0;
 }
 

@@ -9,10 +9,11 @@
 enum { FINGERPRINT_BLOCKS = 16, FINGERPRINT_SIDE = 16 };
 
 struct fingerprint_stage {
-    int n;      /* ways that are open */
-    int blocks; /* whose operands were captured */
-    int finite; /* of these, with any sum that is and should be a number: no other tells anything */
-    int odd;    /* of these, with any that is or should be NaN or infinite, masked ones apart */
+    int n;          /* ways that are open */
+    int blocks;     /* whose operands were captured */
+    int finite;     /* of these, with any sum that is and should be a number: no other tells anything */
+    int odd;        /* of these, with any that is or should be NaN or infinite, masked ones apart */
+    uint32_t cores; /* of oracle_case: of other tensor cores no bits are asked for; 0: any */
     struct product_way way[PRODUCT_WAYS];
     int told[PRODUCT_WAYS];  /* blocks that tell this way from rounding the exact sum, or from another tensor core */
     int equal[PRODUCT_WAYS]; /* of these, how many it equals in every element */

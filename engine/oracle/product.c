@@ -179,7 +179,7 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
              c->conventions.p_max == ASC_P_MAX_TILE || c->conventions.u_norm == ASC_U_NORM_TILE)
         finishes = 0;
     for (int i = 0; i < d->n; i++)
-        for (int finish = 0; finish < finishes && (!c->cores || c->cores >> d->models[i] & 1); finish++) {
+        for (int finish = 0; finish < finishes; finish++) {
             struct product_way way = {.ch = ch, .model = d->models[i], .factor = {1, 1}};
             if (ch == asc_s)
                 memcpy(way.factor, factors[finish], sizeof way.factor);

@@ -59,6 +59,54 @@ template <class Call> struct raw_launch {
 };
 } // namespace simt
 
+/* A launch by its configuration; attributes that ask for more than a grid of blocks are refused. */
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore = 0,
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
+union cudaLaunchAttributeValue {
+    struct {
+        unsigned x, y, z;
+    } clusterDim;
+    int programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+    dim3 simt_grid, simt_block;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+    /* gridDim and blockDim are macros that end in (): members of these names are functions. */
+    dim3 &simt_gridDim()
+    {
+        return simt_grid;
+    }
+    dim3 &simt_blockDim()
+    {
+        return simt_block;
+    }
+};
+template <class... Params, class... Args>
+static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
+                                             Args &&...args)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const cudaLaunchAttributeValue &value = config->attrs[i].val;
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
+            value.clusterDim.x * value.clusterDim.y * value.clusterDim.z > 1)
+            return cudaErrorNotSupported;
+    }
+    ::simt::raw_launch("cudaLaunchKernelEx", kernel)
+        .at(config->simt_grid, config->simt_block, config->dynamicSmemBytes,
+            config->stream)(static_cast<Params>(std::forward<Args>(args))...);
+    return cudaGetLastError();
+}
+
 /* Runs kernel<<<grid, block, shared_bytes>>>(args...) to its end: 0, or -1 with simt_error(). */
 template <class... Params, class... Args>
 static inline int simt_launch_kernel(const char *name, void (*kernel)(Params...), dim3 grid, dim3 block,
