@@ -36,14 +36,15 @@ void work_pass(struct work *w, const struct trace *t, enum phase phase, enum run
 static void tell(struct work *w)
 {
     const int kv_tiles = w->walks->layout.kv_tiles;
+    const double total = (double)w->walks->layout.n_slots * kv_tiles;
     double done = (double)atomic_load(&w->slots_walked) * kv_tiles;
     for (int i = 0; i < pool_threads(w->pool); i++) {
         const int tiles = atomic_load(&w->asks[i].tiles);
         done += tiles < kv_tiles ? tiles : kv_tiles - 1; /* some are come to twice */
     }
     pthread_mutex_lock(&w->lock);
-    w->mail.done = done;
-    w->mail.total = (double)w->walks->layout.n_slots * kv_tiles;
+    w->mail.done = done < total ? done : total; /* rules are searched for in tiles that were walked through before */
+    w->mail.total = total;
     pthread_mutex_unlock(&w->lock);
     work_signal(w);
 }

@@ -61,7 +61,7 @@ static void again_words(const struct found_again *found, char *out, size_t bytes
     if (!found->between && found->has_event)
         snprintf(out, bytes, "%s in its block, %s", event_name(found->event.kind), lines);
     else if (!found->has_event && found->by == FOUND_BY_REPEAT)
-        snprintf(out, bytes, "the same run gives other values: blocks meet in memory, and which comes first decides");
+        snprintf(out, bytes, "the same run gives other values each time, as a race between blocks does");
     else if (!found->has_event)
         snprintf(out, bytes, "it depends on the order of lanes and warps: a race that --checks does not see");
     used = strlen(out);

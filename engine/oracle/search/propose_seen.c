@@ -43,7 +43,7 @@ static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pair
     return n;
 }
 
-static void propose_limits(struct search *search)
+static void propose_edges(struct search *search)
 {
     enum { PAIRS = 512 };
     const struct sample *s = search->sample;
@@ -116,6 +116,6 @@ static void propose_seen_columns(struct search *search)
 
 void propose_seen(struct search *search)
 {
-    propose_limits(search);
+    propose_edges(search);
     propose_seen_columns(search);
 }
