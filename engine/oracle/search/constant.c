@@ -1,5 +1,6 @@
 #include "engine/oracle/search/constant.h"
 
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +80,13 @@ static int list_known(const struct oracle_case *c, struct known *list)
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         snprintf(words, sizeof words, "sqrt(%d / %g)", c->head_dim, c->head_dim + dims[i]);
         add(list, &n, c->head_dim + dims[i] > 0 ? sqrt(c->head_dim / (c->head_dim + dims[i])) : 0, words);
+    }
+    const double scales[] = {scale, scale * M_LOG2E};
+    for (int i = 0; i < 4; i++) {
+        const double x = scales[i / 2], rounded = bound_round(i % 2 ? DTYPE_BF16 : DTYPE_F16, x);
+        snprintf(words, sizeof words, "softmax scale%s rounded to %s, over what it is", i / 2 ? " · log2(e)" : "",
+                 i % 2 ? "bf16" : "f16");
+        add(list, &n, fabs(rounded / x - 1) > 1e-6 ? rounded / x : 0, words);
     }
     for (int k = 11; k <= 24; k++) {
         snprintf(words, sizeof words, "2^%d", k);

@@ -266,6 +266,16 @@ static bool forward_weights(const struct search *search, const struct rule *rule
     return true;
 }
 
+/* Rows of P in strips of keys.b: stored at one pitch, read at another. */
+int weight_from(const struct rule *rule, int row, int key)
+{
+    const int keys = 1 << rule->keys.a, strip = rule->keys.b;
+    if (rule->map.kind != MAP_PITCH)
+        return map_at(&rule->map, row * keys + key);
+    const int at = row % strip * rule->map.b + key, from = at / rule->map.a;
+    return from < strip && at % rule->map.a < keys ? (row / strip * strip + from) * keys + at % rule->map.a : -1;
+}
+
 /* P with its weights at other rows and keys. */
 static bool forward_weight(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                            double *want, double *bound)
@@ -276,8 +286,10 @@ static bool forward_weight(const struct search *search, const struct rule *rule,
         return false;
     for (int r = 0; r < R; r++)
         for (int k = 0; k < C; k++) {
-            const int from = map_at(&rule->map, r * keys + k), row = from / keys, key = from % keys;
-            search->operand[r * C + k] = row < R && key < C ? x.pv_p.value[row * C + key] : 0;
+            const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
+            search->operand[r * C + k] = from < 0               ? NAN
+                                         : row < R && key < C ? x.pv_p.value[row * C + key]
+                                                              : 0;
         }
     x.pv_p.value = search->operand;
     search_formula(search, t, &x, want, bound);

@@ -1,6 +1,7 @@
 /* Rules of lanes. The lanes of a warp share a row; which of its columns are a lane's own depends on some bits of the
    column. A reduction that lacks the shuffles over such bits stays within columns that agree in them, so that
-     P    stands on the maximum of the columns that agree with its own
+     P    stands on the maximum of the columns that agree with its own; or, where the shuffles go down, of those of its
+          own lane and of the ones behind it
      m, l are those of the columns that agree with the row: each row has the value of another lane
      O, LSE are made with the sum of l over some of its lanes.
    What a rule gives, and its words. */
@@ -25,7 +26,8 @@ static void own_scores(const struct search *search, const struct rule *rule, con
     for (int r = 0; r < t->c->in_q.rows; r++)
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const bool own = bits_of(col, rule->lanes) == (value < 0 ? bits_of(r, rule->lanes) : value);
+            const int lane = bits_of(col, rule->lanes), wanted = value < 0 ? bits_of(r, rule->lanes) : value;
+            const bool own = lane == wanted || (rule->lanes.down && lane > wanted);
             search->operand[i] = own ? t->x.s.value[i] : -INFINITY;
         }
 }
@@ -151,7 +153,11 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
         snprintf(same, sizeof same, "c mod %d", n);
     else
         snprintf(same, sizeof same, "c / %d mod %d", first, n);
-    if (s->channel == asc_p)
+    if (s->channel == asc_p && rule->lanes.down)
+        snprintf(out, bytes,
+                 "P of column c stands on the maximum of the columns c' with %s >= that of c alone: a shuffle goes down",
+                 same);
+    else if (s->channel == asc_p)
         snprintf(out, bytes, "P stands on the maximum of its own lanes' columns alone, those with the same %s", same);
     else if (s->channel >= asc_o)
         snprintf(out, bytes,

@@ -10,6 +10,52 @@ static int parity(unsigned x)
     return __builtin_parity(x);
 }
 
+/* Where a piece is put in its row, or read from: x, some bits of the row, is in it as a swizzle has it, or as people
+   write one instead. Beyond the row lies the next one. */
+enum place { PLACE_PLAIN, PLACE_XOR, PLACE_PLUS, PLACE_MINUS, PLACE_BEYOND, PLACE_BEFORE_XOR, PLACES };
+
+static const char *const place_words[PLACES] = {[PLACE_PLAIN] = "c",
+                                                [PLACE_XOR] = "c ^ x",
+                                                [PLACE_PLUS] = "(c + x) mod n",
+                                                [PLACE_MINUS] = "(c - x) mod n",
+                                                [PLACE_BEYOND] = "c + x",
+                                                [PLACE_BEFORE_XOR] = "(c - c mod 2) ^ (x + c mod 2)"};
+
+/* MAP_PLACED's b: how it is stored, how it is read, the first bit of the row and how many. */
+enum { PLACE_SHIFTS = 3, PLACE_BITS = 3 };
+
+struct placed {
+    enum place stored, read;
+    int shift, bits;
+};
+
+static struct placed placed_of(int b)
+{
+    return (struct placed){(enum place)(b / (PLACES * PLACE_SHIFTS * PLACE_BITS)),
+                           (enum place)(b / (PLACE_SHIFTS * PLACE_BITS) % PLACES), b / PLACE_BITS % PLACE_SHIFTS,
+                           PLACE_BITS - b % PLACE_BITS};
+}
+
+static int place_at(enum place place, int c, int x, int n)
+{
+    return place == PLACE_XOR          ? c ^ x
+           : place == PLACE_PLUS       ? (c + x) % n
+           : place == PLACE_MINUS      ? (c + n - x % n) % n
+           : place == PLACE_BEYOND     ? c + x
+           : place == PLACE_BEFORE_XOR ? (c & ~1) ^ (x + (c & 1))
+                                       : c;
+}
+
+static int piece_at(const struct map *map, int i)
+{
+    static const enum place inverse[PLACES] = {
+        [PLACE_XOR] = PLACE_XOR, [PLACE_PLUS] = PLACE_MINUS, [PLACE_MINUS] = PLACE_PLUS};
+    const struct placed p = placed_of(map->b);
+    const int n = map->a, mask = (1 << p.bits) - 1;
+    const int read = i / n * n + place_at(p.read, i % n, i / n >> p.shift & mask, n);
+    return read / n * n + place_at(inverse[p.stored], read % n, read / n >> p.shift & mask, n);
+}
+
 int map_at(const struct map *map, int i)
 {
     int to = 0;
@@ -28,6 +74,10 @@ int map_at(const struct map *map, int i)
         return map->a;
     case MAP_PITCH:
         return i / map->a * map->b + i % map->a;
+    case MAP_TURNED:
+        return i % map->a * map->b + i / map->a;
+    case MAP_PLACED:
+        return piece_at(map, i);
     case MAP_BITS:
         for (int k = 0; k < map->bits; k++)
             to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;
@@ -35,6 +85,12 @@ int map_at(const struct map *map, int i)
     default:
         return i;
     }
+}
+
+bool map_equals(const struct map *map, const struct map *other)
+{
+    return map->kind == other->kind && map->a == other->a && map->b == other->b && map->flip == other->flip &&
+           memcmp(map->row, other->row, sizeof map->row) == 0;
 }
 
 static bool meets(const struct map *map, const struct pair *pairs, size_t n)
@@ -154,6 +210,11 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
         const int line = i < n ? pairs[i].from / a : 1, rest = i < n ? pairs[i].to - pairs[i].from % a : 1;
         if (i < n && rest % line == 0)
             offer(&(struct map){.kind = MAP_PITCH, .a = a, .b = rest / line}, 3 + 2 * values, pairs, n, &least, &best);
+        for (i = 0; i < n && pairs[i].from % a == 0;)
+            i++;
+        const int lines = i < n ? (pairs[i].to - pairs[i].from / a) / (pairs[i].from % a) : 0;
+        if (lines > 1)
+            offer(&(struct map){.kind = MAP_TURNED, .a = a, .b = lines}, 3 + 2 * values, pairs, n, &least, &best);
     }
     if (n >= 4 && least > 0) {
         const double bits = 3 + fit_bits(pairs, n, count, &of_bits);
@@ -203,6 +264,34 @@ static double fit_most(const struct pair *pairs, size_t n, int count, struct map
             return 7 + bits;
     }
     return INFINITY;
+}
+
+double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map)
+{
+    enum { LEAST = 16, WAYS = (PLACE_PLUS + 1) * PLACES * PLACE_SHIFTS * PLACE_BITS };
+    for (int b = 0; b < WAYS && n >= LEAST; b++) {
+        size_t met = 0;
+        const struct placed p = placed_of(b);
+        *map = (struct map){.kind = MAP_PLACED, .a = pieces, .b = b};
+        if (p.stored == p.read || (p.stored <= PLACE_XOR && p.read <= PLACE_XOR)) /* nothing, or a map of bits */
+            continue;
+        for (size_t i = 0; i < n; i++)
+            met += map_at(map, pairs[i].from) == pairs[i].to;
+        if (met * 10 >= n * 9)
+            return 4 + log2(WAYS);
+    }
+    return INFINITY;
+}
+
+void map_places(const struct map *map, const char **stored, const char **read, char moves[16])
+{
+    const struct placed p = placed_of(map->b);
+    *stored = place_words[p.stored];
+    *read = place_words[p.read];
+    if (p.shift)
+        snprintf(moves, 16, "r / %d mod %d", 1 << p.shift, 1 << p.bits);
+    else
+        snprintf(moves, 16, "r mod %d", 1 << p.bits);
 }
 
 /* Where no map meets all pairs, one that meets most is worth a try: the others may be chance, or another mistake. */
@@ -285,6 +374,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_PITCH:
         snprintf(out, bytes, "%s / %d * %d + %s mod %d", name, map->a, map->b, name, map->a);
+        return;
+    case MAP_TURNED:
+        snprintf(out, bytes, "%s mod %d * %d + %s / %d", name, map->a, map->b, name, map->a);
         return;
     case MAP_BITS:
         if (bits_words(map, name, out, bytes))

@@ -14,6 +14,8 @@ enum map_kind {
     MAP_ROTATED,  /* (i + a) mod b */
     MAP_FIXED,    /* a */
     MAP_PITCH,    /* i / a * b + i mod a: lines of a, taken to be b apart */
+    MAP_TURNED,   /* i mod a * b + i / a: b lines of a, taken to be a lines of b */
+    MAP_PLACED,   /* a pieces a row, stored at one place of their row and read at another: b is which (place_words) */
     MAP_BITS      /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
@@ -31,9 +33,14 @@ struct pair {
 };
 
 int map_at(const struct map *map, int i);
+bool map_equals(const struct map *map, const struct map *other);
 /* The cheapest map that all pairs meet, of indices below `count`, or else a constant difference that most have; its
    cost in bits, or INFINITY. */
 double map_fit(const struct pair *pairs, size_t n, int count, struct map *map);
+/* The same of pieces: a MAP_PLACED of so many a row. */
+double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map);
+/* What of MAP_PLACED is stored and read where, c being the piece and x what `moves` says. */
+void map_places(const struct map *map, const char **stored, const char **read, char moves[16]);
 /* "row r - 8", "row r / 2", "rows exchanged ..." with `name` as the index's name. */
 void map_words(const struct map *map, const char *name, char *out, size_t bytes);
 

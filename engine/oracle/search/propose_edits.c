@@ -318,6 +318,9 @@ void propose_lanes(struct search *search)
     if (ch == asc_m || ch == asc_p || ch == asc_l) {
         /* Of two lanes alone, one is a half of the keys: a rule of keys. */
         propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
+        rule.lanes.down = true;
+        if (ch == asc_p)
+            propose_bits(search, bits_below(c->bc), 2, MOST_BITS, rule);
         return;
     }
     const int all =

@@ -214,8 +214,9 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
             continue;
         heads[n] = (struct pair){head_of(l->search, t, by), f->head};
         tiles[n] = (struct pair){tile, f->from_row / block};
-        rows[n] = how == FLAT_ROWS    ? (struct pair){heads[n].from * l->n_rows + tile * block + f->row,
-                                                      f->head * l->n_rows + f->from_row}
+        rows[n] = how == FLAT_ROWS    ? (struct pair){flat_row(l->search, l->operand, heads[n].from,
+                                                               tile * block + f->row),
+                                                      flat_row(l->search, f->tensor, f->head, f->from_row)}
                   : how == WHOLE_ROWS ? (struct pair){tile * block + f->row, f->from_row}
                   : how == TILE_PIECES
                       ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
@@ -280,7 +281,10 @@ static void try_map(struct lookup *l, enum how how, bool by_query, const struct 
         rule.cost += fit_place(heads, heads_of(l->search, rule.rows.tensor), &rule.rows.head, rows, tiles, &left);
     if (how == TILE_ROWS || how == TILE_PIECES)
         rule.cost += fit_place(tiles, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile, rows, NULL, &left);
-    rule.cost += map_fit(rows, left, count, &rule.map);
+    double cost = how == TILE_PIECES ? map_fit_places(rows, left, l->pieces, &rule.map) : INFINITY;
+    if (!(cost < INFINITY))
+        cost = map_fit(rows, left, count, &rule.map);
+    rule.cost += cost;
     if (rule.cost < INFINITY)
         rule_try(l->search, &rule);
 }

@@ -89,6 +89,14 @@ static void try_constant(struct search *search, struct rule rule, double x, doub
     rule_try(search, &rule);
 }
 
+/* The result cannot be made of itself, but of that of another row. */
+static bool is_result(const struct search *search, enum entry entry)
+{
+    const enum asc_channel ch = search->sample->channel;
+    return (entry == ENTRY_M && ch == asc_m) || (entry == ENTRY_ALPHA && ch == asc_alpha) ||
+           (entry == ENTRY_L && ch == asc_l);
+}
+
 /* The rows whose entry is the one that stands here. */
 static size_t pair_rows(const struct search *search, const struct solved *v, enum entry entry, struct pair *pairs,
                         size_t most, size_t *known, int *count)
@@ -109,7 +117,7 @@ static size_t pair_rows(const struct search *search, const struct solved *v, enu
                 continue;
             ++*known;
             for (int from = 0; from < rows_in(t); from++)
-                if (near(x[r], e[from], v->off))
+                if (near(x[r], e[from], v->off) && (from != r || !is_result(search, entry)))
                     found = found < 0 ? from : -2;
             if (found >= 0)
                 pairs[n++] = (struct pair){r, found};
@@ -118,9 +126,17 @@ static size_t pair_rows(const struct search *search, const struct solved *v, enu
     return n;
 }
 
+static void try_moved(struct search *search, struct rule rule, double cost, const struct map *map)
+{
+    rule.map = *map;
+    rule.cost += cost;
+    if (cost < INFINITY && map->kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
 static void identify_moved(struct search *search, const struct solved *v, struct rule rule, enum entry entry)
 {
-    enum { PAIRS = 512, LEAST = 8 };
+    enum { PAIRS = 512, LEAST = 8, CLASSES = 5 };
     struct pair pairs[PAIRS];
     size_t known = 0;
     int count = 0;
@@ -129,19 +145,21 @@ static void identify_moved(struct search *search, const struct solved *v, struct
     const size_t n = pair_rows(search, v, entry, pairs, PAIRS, &known, &count);
     if (n < LEAST || n * 8 < known)
         return;
-    const double cost = map_fit(pairs, n, count, &rule.map);
-    if (!(cost < INFINITY) || rule.map.kind == MAP_SAME)
-        return;
-    rule.cost += cost;
-    rule_try(search, &rule);
-}
-
-/* The result cannot be made of itself. */
-static bool is_result(const struct search *search, enum entry entry)
-{
-    const enum asc_channel ch = search->sample->channel;
-    return (entry == ENTRY_M && ch == asc_m) || (entry == ENTRY_ALPHA && ch == asc_alpha) ||
-           (entry == ENTRY_L && ch == asc_l);
+    struct map tried;
+    try_moved(search, rule, map_fit(pairs, n, count, &tried), &tried);
+    /* Rows that share a lane or a place may have maps of their own. */
+    for (int k = 0; k < 2 * CLASSES && search->best.kind == RULE_NONE; k++) {
+        struct pair own[PAIRS];
+        struct map map;
+        size_t m = 0;
+        for (size_t i = 0; i < n; i++)
+            if ((pairs[i].from >> k / 2 & 1) == k % 2)
+                own[m++] = pairs[i];
+        const double cost = m >= LEAST && m < n ? 1 + map_fit(own, m, count, &map) : INFINITY;
+        if (cost < INFINITY && !map_equals(&map, &tried))
+            try_moved(search, rule, cost, &map);
+        tried = cost < INFINITY ? map : tried;
+    }
 }
 
 /* Looks up what was solved for among the row vectors of the kernel. `rule` says what they would replace. */
@@ -157,8 +175,6 @@ static void identify(struct search *search, const struct solved *v, struct rule 
     for (int entry = 0; entry < ENTRIES; entry++) {
         struct matches m = {.differences = room, .ratios = room + (size_t)s->n * ROWS_MOST};
         double plus = 0, factor = 0;
-        if (is_result(search, (enum entry)entry))
-            continue;
         for (int k = 0; k < s->n; k++)
             match_tile(search, v, k, (enum entry)entry, &m);
         if (m.known == 0)
@@ -167,9 +183,15 @@ static void identify(struct search *search, const struct solved *v, struct rule 
             continue;
         rule.entry = (enum entry)entry;
         rule.cost = cost;
+        if (is_result(search, rule.entry)) {
+            if (rule.kind == RULE_VECTOR)
+                identify_moved(search, v, rule, rule.entry);
+            continue;
+        }
         if (m.same * 10 >= m.known * 3) {
             rule_try(search, &rule);
-            continue;
+            if (search->best.kind != RULE_NONE)
+                continue;
         }
         if (agreed(m.differences, m.known, v->off, &plus))
             try_constant(search, rule, plus, v->off, false);
@@ -236,6 +258,16 @@ static double solve_m_of_p(const struct sample_tile *t, int r)
 static double solve_result(const struct sample_tile *t, int r)
 {
     return r < t->rows && is_wrong_number(t, (size_t)r * (size_t)t->cols) ? t->got[(size_t)r * (size_t)t->cols] : NAN;
+}
+
+/* What is above all scores of the tile was there before it. */
+static double solve_m_prev(const struct sample_tile *t, int r)
+{
+    const double factor = t->x.s_direct ? 1 : t->x.s_natural / values_natural_m(t->c), m = solve_result(t, r);
+    for (int col = 0; col < t->x.cols; col++)
+        if (!(m > t->x.s.value[r * t->x.cols + col] * factor + 1e-6 * (1 + fabs(m))))
+            return NAN;
+    return m;
 }
 
 static double ratio_of(const struct sample_tile *t, size_t i)
@@ -495,6 +527,7 @@ void propose_state(struct search *search)
     switch (search->sample->channel) {
     case asc_m:
         solve_and_identify(search, RULE_IS, SLOT_M, 1, 1e-6, solve_result);
+        solve_and_identify(search, RULE_VECTOR, SLOT_M_PREV, 1, 1e-6, solve_m_prev);
         break;
     case asc_alpha:
         solve_and_identify(search, RULE_IS, SLOT_ALPHA, 1, 1e-6, solve_result);

@@ -304,6 +304,24 @@ static int find_weight(const struct sample_tile *t, double x)
     return best * 10 < next && best < 1e-2 * fabs(x) ? found : -1;
 }
 
+/* Rows of P that are stored at one pitch and read at another: of all rows, or of those of a warp. */
+static void propose_pitch(struct search *search, struct rule rule, const struct pair *pairs, size_t n)
+{
+    const int keys = 1 << rule.keys.a, pitches[] = {keys, keys + 8, keys + 4, keys + 2, keys + 1, keys + 16, 2 * keys};
+    enum { PITCHES = sizeof pitches / sizeof pitches[0] };
+    rule.cost = 12;
+    for (int i = 0; i < PITCHES * PITCHES; i++)
+        for (int rows = 8; rows <= search->sample->tiles[0].c->br; rows *= 2) {
+            size_t met = 0;
+            rule.map = (struct map){.kind = MAP_PITCH, .a = pitches[i / PITCHES], .b = pitches[i % PITCHES]};
+            rule.keys.b = rows;
+            for (size_t k = 0; k < n; k++)
+                met += weight_from(&rule, pairs[k].from / keys, pairs[k].from % keys) == pairs[k].to;
+            if (rule.map.a != rule.map.b && met * 2 > n)
+                rule_try(search, &rule);
+        }
+}
+
 static void propose_weight(struct search *search)
 {
     enum { PAIRS = 96, LEAST = 24 };
@@ -338,6 +356,8 @@ static void propose_weight(struct search *search)
     rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
     if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
         rule_try(search, &rule);
+    else
+        propose_pitch(search, rule, pairs, n);
 }
 
 void propose_weights(struct search *search)

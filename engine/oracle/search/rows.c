@@ -51,14 +51,32 @@ bool source_rows(const struct search *search, const struct oracle_case *c, enum 
     return true;
 }
 
-/* A row of the tensor, counted through its heads. */
+/* How many heads' rows lie side by side. */
+static int heads_beside(const struct source *source)
+{
+    return source->rows.cols > 0 && source->rows.row_stride > source->rows.cols
+               ? (int)(source->rows.row_stride / source->rows.cols)
+               : 1;
+}
+
+int flat_row(const struct search *search, enum asc_channel of, int head, int row)
+{
+    const struct source *source = source_of(search, of, head);
+    const int beside = source ? heads_beside(source) : 1;
+    return source ? (head / beside * source->rows.rows + row) * beside + head % beside : -1;
+}
+
 static void take_flat(const struct search *search, const struct rule *rule, const struct sample_tile *t, int row,
                       double *out, double *loose)
 {
-    const struct source *own = source_of(search, rule->rows.tensor, 0);
-    const int length = own && own->rows.rows > 0 ? own->rows.rows : 1;
-    const int from = map_at(&rule->map, head_of(search, t, rule->rows.operand) * length + row);
-    source_rows(search, t->c, rule->rows.tensor, from / length, from % length, 1, out, loose);
+    const enum asc_channel of = rule->rows.tensor;
+    const struct source *any = source_of(search, of, 0);
+    const int from =
+        map_at(&rule->map, flat_row(search, rule->rows.operand, head_of(search, t, rule->rows.operand), row));
+    const bool there = any && any->rows.rows > 0 && from >= 0;
+    const int beside = there ? heads_beside(any) : 1, length = there ? any->rows.rows : 1, position = from / beside;
+    source_rows(search, t->c, of, there ? position / length * beside + from % beside : -1, position % length, 1, out,
+                loose);
 }
 
 static bool concerns(const struct from_rows *f, int r, int d)

@@ -42,8 +42,8 @@ enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_NUMBER = 6
 
 struct weighing {
     size_t wrong, in, told, out;
-    size_t tried, hit; /* the rule's number against what was captured of other elements */
-    size_t units;
+    /* The rule's number against what was captured of other elements; [1]: numbers that come about in many ways. */
+    size_t tried[2], hit[2], units[2];
     bool nan;                        /* as of gives() */
     size_t masked;                   /* of `in`: where -inf was wanted */
     double most;                     /* of what an element tells */
@@ -68,14 +68,21 @@ static void note_pair(struct weighing *w, double got, double want)
     w->pairs[w->n_pairs++] = pair;
 }
 
+static bool is_usual(double x)
+{
+    return x == 0 || x == 1 || isinf(x);
+}
+
 /* Chance is tried on the captured value of another element of the tile: it knows nothing of this one. */
 static void draw(struct weighing *w, const struct sample_tile *t, size_t i, double want, double bound)
 {
-    const size_t other = (size_t)(mix((uint64_t)w->tried * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
-    if (w->tried >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
+    const bool usual = is_usual(t->got[i]);
+    const uint64_t drawn = w->tried[0] + w->tried[1];
+    const size_t other = (size_t)(mix(drawn * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
+    if (drawn >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
         return;
-    w->tried++;
-    w->hit += gives(t, other, want, bound, w->nan) || t->got[other] == t->got[i];
+    w->tried[usual]++;
+    w->hit[usual] += gives(t, other, want, bound, w->nan) || t->got[other] == t->got[i];
 }
 
 /* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. */
@@ -116,7 +123,7 @@ static void weigh_tile(const struct search *search, const struct rule *rule, int
     const bool by_col = goes_by_columns(rule);
     const int lines = by_col ? t->cols : t->rows, across = by_col ? t->rows : t->cols;
     for (int line = 0; line < lines; line++) {
-        const size_t before = w->in;
+        bool any = false, unusual = false;
         for (int k = 0; k < across; k++) {
             const int r = by_col ? k : line, col = by_col ? line : k;
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
@@ -128,6 +135,8 @@ static void weigh_tile(const struct search *search, const struct rule *rule, int
             if (labels[i] != LABEL_IN)
                 continue;
             w->in++;
+            any = true;
+            unusual = unusual || !is_usual(t->got[i]);
             w->masked += t->want[i] == -INFINITY;
             if (w->n_pairs < PAIRS_OF_NUMBER)
                 note_pair(w, t->got[i], t->want[i]);
@@ -137,7 +146,7 @@ static void weigh_tile(const struct search *search, const struct rule *rule, int
                 memcpy(w->first, (int[3]){tile, r, col}, sizeof w->first);
             }
         }
-        w->units += w->in > before;
+        w->units[!unusual] += any;
     }
 }
 
@@ -241,7 +250,7 @@ static void weigh(const struct search *search, struct rule *rule, struct weighin
                                        .in = w->in,
                                        .told = w->told,
                                        .out = w->out,
-                                       .units = w->units,
+                                       .units = w->units[0] + w->units[1],
                                        .by_col = goes_by_columns(rule),
                                        .tried = search->tried,
                                        .share = w->wrong ? (double)w->in / (double)w->wrong : 0};
@@ -309,10 +318,12 @@ void rule_try(struct search *search, struct rule *rule)
     weigh(search, rule, &w);
     if (!w.in || !nearly_all(w.in, w.told))
         return;
-    const double chance = (double)(w.hit + 1) / (double)(w.tried + 1);
-    const double places = bits_of_places(w.in, s->wrong + s->right), values = (double)w.units * -log2(chance);
+    const double places = bits_of_places(w.in, s->wrong + s->right);
+    double values = 0;
+    for (int i = 0; i < 2; i++)
+        values += (double)w.units[i] * -log2((double)(w.hit[i] + 1) / (double)(w.tried[i] + 1));
     rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
-    if (w.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) || w.n_pairs < pairs_least(rule, &w))
+    if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) || w.n_pairs < pairs_least(rule, &w))
         return;
     /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */
     for (int i = 0; i < rule->region.n && rule->kind == RULE_LANES; i++)

@@ -80,7 +80,7 @@ struct from_rows {
     enum asc_channel tensor;  /* and where they are from */
     struct map head, tile;    /* of the head counted through the batches; of the q or kv tile */
     bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
-    bool flat;                /* with whole: of rows counted through all heads, as they lie in memory */
+    bool flat;                /* with whole: of rows of all heads, as they lie in memory (flat_row()) */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
@@ -99,6 +99,7 @@ enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAM
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
 struct lane_bits {
     int first, n, shift, low, always;
+    bool down;
 };
 
 /* RULE_SEEN by so many keys: the limit is missing. */
@@ -187,9 +188,14 @@ const char *entry_name(enum asc_channel ch, enum entry entry);
 bool source_rows(const struct search *search, const struct oracle_case *c, enum asc_channel of, int head, int first,
                  int n, double *out, double *loose);
 const struct source *source_of(const struct search *search, enum asc_channel of, int head); /* NULL: none */
+/* A row's number among those of all heads of a tensor, as they lie in memory: head after head, or those of a position
+   side by side; -1: there is none. */
+int flat_row(const struct search *search, enum asc_channel of, int head, int row);
 int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of); /* through the batches */
 int piece_elements(const struct sample_tile *t, enum asc_channel ch);                       /* in 16 bytes */
 
+/* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */
+int weight_from(const struct rule *rule, int row, int key);
 bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);

@@ -428,9 +428,20 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s", said ? "," : "");
         say_bits(&rule->map, bits_of_row(s, f->span), f->span == 1 ? "column" : "16-byte piece", out, bytes);
         said = true;
-    } else if (rule->map.kind == MAP_PITCH && f->span) {
+    } else if (rule->map.kind == MAP_PITCH && (f->span || f->flat)) {
+        const int unit = f->span ? f->span : s->tiles[0].c->head_dim;
         add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "",
-            rule->map.a * f->span, rule->map.b * f->span);
+            rule->map.a * unit, rule->map.b * unit);
+        said = true;
+    } else if (rule->map.kind == MAP_TURNED && f->flat) {
+        add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
+        said = true;
+    } else if (rule->map.kind == MAP_PLACED) {
+        const char *stored, *read;
+        char moves[16];
+        map_places(&rule->map, &stored, &read, moves);
+        add(out, bytes, "%s in row r the 16-byte piece that lies at %s, where piece c lies at %s (x = %s, n = %d)",
+            said ? "," : "", read, stored, moves, rule->map.a);
         said = true;
     } else if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, f->span ? "i" : "r", words, sizeof words);
@@ -496,6 +507,10 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
 
 static void say_weight(const struct rule *rule, char *out, size_t bytes)
 {
+    if (rule->map.kind == MAP_PITCH) {
+        add(out, bytes, "rows of P lie %d weights apart and are read %d apart on the way to U", rule->map.a, rule->map.b);
+        return;
+    }
     add(out, bytes, "P meets V with");
     say_bits(&rule->map, rule->keys.a, "key", out, bytes);
 }
