@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int bits_of(int x, struct lane_bits b)
+int lane_bits_of(int x, struct lane_bits b)
 {
     return x >> b.first & ((1 << b.n) - 1);
 }
@@ -26,7 +26,7 @@ static void own_scores(const struct search *search, const struct rule *rule, con
     for (int r = 0; r < t->c->in_q.rows; r++)
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const int lane = bits_of(col, rule->lanes), wanted = value < 0 ? bits_of(r, rule->lanes) : value;
+            const int lane = lane_bits_of(col, rule->lanes), wanted = value < 0 ? lane_bits_of(r, rule->lanes) : value;
             const bool own = lane == wanted || (rule->lanes.down && lane > wanted);
             search->operand[i] = own ? t->x.s.value[i] : -INFINITY;
         }
@@ -55,7 +55,7 @@ static bool lanes_of_p(struct search *search, const struct rule *rule, const str
         x.of[asc_m] = (struct operand){m, loose, false};
         local_p(t->c, &x, (struct expected){search->operand, search->loose});
         for (size_t i = 0; i < sample_cells(t); i++) {
-            if (bits_of((int)(i % cols), rule->lanes) != value)
+            if (lane_bits_of((int)(i % cols), rule->lanes) != value)
                 continue;
             want[i] = search->operand[i];
             bound[i] = search->loose[i];
@@ -71,7 +71,7 @@ static bool lanes_of_l(struct search *search, const struct rule *rule, const str
     for (int r = 0; r < t->rows; r++)
         for (int col = 0; col < x.cols; col++) {
             const size_t i = (size_t)r * (size_t)x.cols + (size_t)col;
-            search->operand[i] = bits_of(col, rule->lanes) == bits_of(r, rule->lanes) ? t->x.l_p.value[i] : 0;
+            search->operand[i] = lane_bits_of(col, rule->lanes) == lane_bits_of(r, rule->lanes) ? t->x.l_p.value[i] : 0;
         }
     x.l_p.value = search->operand;
     search_formula(search, t, &x, want, bound);
@@ -95,7 +95,7 @@ static double sum_met(const struct matrix *lanes, const struct rule *rule, int r
         rule->lanes.always >= 0 ? rule->lanes.always : place >> rule->lanes.shift & ((1 << rule->lanes.low) - 1);
     double l = 0;
     for (int i = 0; i < lanes->cols; i++)
-        if (bits_of(i, rule->lanes) == bits_of(lane, rule->lanes))
+        if (lane_bits_of(i, rule->lanes) == lane_bits_of(lane, rule->lanes))
             l += dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i));
     return rule->weight * l;
 }
@@ -144,15 +144,20 @@ bool lanes_forward(struct search *search, const struct rule *rule, const struct 
     }
 }
 
+void lane_bits_words(struct lane_bits b, const char *of, char *out, size_t bytes)
+{
+    if (b.first == 0)
+        snprintf(out, bytes, "%s mod %d", of, 1 << b.n);
+    else
+        snprintf(out, bytes, "%s / %d mod %d", of, 1 << b.first, 1 << b.n);
+}
+
 void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
-    const int first = 1 << rule->lanes.first, n = 1 << rule->lanes.n, lanes = s->tiles[0].c->conventions.l_lanes;
+    const int n = 1 << rule->lanes.n, lanes = s->tiles[0].c->conventions.l_lanes;
     char same[64];
-    if (first == 1)
-        snprintf(same, sizeof same, "c mod %d", n);
-    else
-        snprintf(same, sizeof same, "c / %d mod %d", first, n);
+    lane_bits_words(rule->lanes, "c", same, sizeof same);
     if (s->channel == asc_p && rule->lanes.down)
         snprintf(out, bytes,
                  "P of column c stands on the maximum of the columns c' with %s >= that of c alone: a shuffle goes down",

@@ -16,9 +16,9 @@ enum place { PLACE_PLAIN, PLACE_XOR, PLACE_PLUS, PLACE_MINUS, PLACE_BEYOND, PLAC
 
 static const char *const place_words[PLACES] = {[PLACE_PLAIN] = "c",
                                                 [PLACE_XOR] = "c ^ x",
-                                                [PLACE_PLUS] = "(c + x) mod n",
-                                                [PLACE_MINUS] = "(c - x) mod n",
-                                                [PLACE_BEYOND] = "c + x",
+                                                [PLACE_PLUS] = "c + x, round the row",
+                                                [PLACE_MINUS] = "c - x, round the row",
+                                                [PLACE_BEYOND] = "c + x, beyond the row",
                                                 [PLACE_BEFORE_XOR] = "(c - c mod 2) ^ (x + c mod 2)"};
 
 /* MAP_PLACED's b: how it is stored, how it is read, the first bit of the row and how many. */

@@ -18,8 +18,7 @@ struct found {
     int head, from_row, from_piece;
 };
 
-/* Columns that people take for others: bit i of the number flipped, always 0, or always 1. */
-enum { COLUMN_BITS = 10, COLUMN_MAPS = 3 * COLUMN_BITS };
+enum { MAX_COLUMNS = 256 };
 
 struct lookup {
     struct search *search;
@@ -29,8 +28,8 @@ struct lookup {
     int n;
     int looked;          /* pieces that were looked up */
     bool repeats;        /* the inputs repeat themselves: nothing can be told */
-    uint8_t *by_columns; /* owned, [COLUMN_MAPS + 1][block]: rows that are their own with columns so exchanged, or as
-                            they are */
+    uint8_t *by_columns; /* owned, [block][D][D]: whether column d of a row is what another is of its own row; and [block]:
+                            whether that is known */
     /* One head at a time. */
     double *rows, *loose;
     enum asc_channel tensor;
@@ -371,80 +370,123 @@ static void look_up_captured(struct lookup *l)
     }
 }
 
-static int column_from(int map, int col)
-{
-    const int bit = 1 << map / 3;
-    return map >= COLUMN_MAPS ? col : map % 3 == 0 ? col ^ bit : map % 3 == 1 ? col & ~bit : col | bit;
-}
-
-/* Which of these maps gives the row, if one alone does; -1: none. */
-static int column_map(const double *x, const double *own, int D, double off)
-{
-    int found = -1;
-    for (int map = COLUMN_MAPS; map >= 0; map--) {
-        double size = 0, apart = 0;
-        if (map < COLUMN_MAPS && 1 << map / 3 >= D)
-            continue;
-        for (int d = 0; d < D; d++) {
-            const double have = own[column_from(map, d)];
-            apart += (x[d] - have) * (x[d] - have);
-            size += have * have;
-        }
-        if (apart <= off * off * size) {
-            if (found >= 0)
-                return -1;
-            found = map;
-        }
-    }
-    return found;
-}
-
+/* Where the numbers of each column stand, of those of the rows in their place: a column is another one where all tiles
+   say so. */
 static void look_up_columns(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
 {
     const struct sample_tile *t = &l->search->sample->tiles[tile];
     const int D = t->c->head_dim, block = block_of(l, t), first = tile_index(l, t) * block;
+    const size_t size = (size_t)block * (size_t)D * (size_t)D;
     if (!load_head(l, l->operand, head_of(l->search, t, l->operand)))
         return;
-    if (!l->by_columns && !(l->by_columns = calloc((size_t)(COLUMN_MAPS + 1) * (size_t)block, 1))) {
+    if (!l->by_columns && (l->by_columns = malloc(size + (size_t)block)))
+        memset(l->by_columns, 1, size + (size_t)block);
+    if (!l->by_columns) {
         l->search->failed = true;
         return;
     }
-    for (int r = 0; r < n && first + r < l->n_rows; r++) {
-        const int map =
-            known[r] ? column_map(x + (size_t)r * (size_t)D, l->rows + (size_t)(first + r) * (size_t)D, D, off) : -1;
-        if (map >= 0)
-            l->by_columns[map * block + r] = 1;
+    for (int r = 0; r < block; r++) {
+        const double *row = x + (size_t)r * (size_t)D, *own = l->rows + (size_t)(first + r) * (size_t)D;
+        double spread = 0;
+        const bool there = r < n && first + r < l->n_rows && known[r];
+        l->by_columns[size + (size_t)r] &= there;
+        for (int d = 0; d < D && there; d++)
+            spread += own[d] * own[d];
+        spread = off * sqrt(spread / D);
+        for (int i = 0; i < D * D && there; i++)
+            l->by_columns[(size_t)r * (size_t)D * (size_t)D + (size_t)i] &= fabs(row[i / D] - own[i % D]) <= spread;
     }
 }
 
-/* The rows that one of these maps gives, set apart from those that are in their place. */
+/* The column that column d of the rows `in` is, if it is one alone; -1: none. */
+static int column_of(const struct lookup *l, const uint8_t *in, int rows, int D, int d)
+{
+    int found = -1;
+    for (int from = 0; from < D; from++) {
+        int same = 0, all = 0;
+        for (int r = 0; r < rows; r++) {
+            all += in[r];
+            same += in[r] && l->by_columns[(size_t)((r * D + d) * D + from)];
+        }
+        if (same * 10 < all * 9)
+            continue;
+        if (found >= 0)
+            return -1;
+        found = from;
+    }
+    return found;
+}
+
+/* A map of columns, all or some: one that is the same for their numbers counted through the rows. */
+static double fit_columns(const struct pair *pairs, size_t n, const struct term *only, int D, struct rule *rule)
+{
+    struct pair own[MAX_COLUMNS];
+    struct map map;
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool in = term_holds(only, pairs[i].from);
+        if (!in && pairs[i].from != pairs[i].to)
+            return INFINITY;
+        if (in)
+            own[m++] = pairs[i];
+    }
+    const double cost = m >= 4 ? map_fit(own, m, D, &map) : INFINITY;
+    if (!(cost < INFINITY) || (map.kind != MAP_PLUS && map.kind != MAP_ROTATED && map.kind != MAP_BITS))
+        return INFINITY;
+    rule->map = map;
+    return cost;
+}
+
+/* Rows whose columns are others, set apart from those that are as they should be; or columns. */
 static void try_columns(struct lookup *l)
 {
     const struct sample_tile *t = &l->search->sample->tiles[0];
     const int block = block_of(l, t), D = t->c->head_dim;
-    int rows = 0, cols = 0;
-    while (1 << rows < block)
-        rows++;
+    struct pair pairs[MAX_COLUMNS];
+    struct rule rule = rule_new(RULE_ROWS), best = rule;
+    struct term rows = {.axis = AXIS_ROW};
+    uint8_t *sides = l->by_columns ? calloc(2, (size_t)block) : NULL, *out = sides + block;
+    size_t n = 0;
+    int cols = 0;
+    best.cost = INFINITY;
+    for (int r = 0; sides && r < block; r++) {
+        int own = 0;
+        for (int d = 0; d < D; d++)
+            own += l->by_columns[(size_t)((r * D + d) * D + d)];
+        if (l->by_columns[(size_t)block * (size_t)D * (size_t)D + (size_t)r])
+            (own * 10 >= D * 9 ? out : sides)[r] = 1;
+    }
+    const double bits = sides ? term_fit(sides, out, block, &rows) : INFINITY;
+    for (int d = 0; d < D && D <= MAX_COLUMNS && bits < INFINITY; d++) {
+        const int from = column_of(l, sides, block, D, d);
+        if (from >= 0)
+            pairs[n++] = (struct pair){d, from};
+    }
     while (1 << cols < D)
         cols++;
-    for (int map = 0; l->by_columns && map < COLUMN_MAPS && 1 << cols == D && rows + cols <= MAP_BIT_COUNT; map++) {
-        struct rule rule = rule_new(RULE_ROWS);
-        struct term only = {.axis = AXIS_ROW};
-        const double bits = term_fit(l->by_columns + (size_t)map * (size_t)block,
-                                     l->by_columns + (size_t)COLUMN_MAPS * (size_t)block, block, &only);
-        if (!(bits < INFINITY))
-            continue;
-        rule.rows.operand = rule.rows.tensor = l->operand;
-        rule.rows.span = 1;
-        rule.rows.partly = only.condition != EVERY;
-        rule.rows.only = only;
-        rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
-        for (int k = 0; k < rows + cols; k++)
-            rule.map.row[k] = map % 3 && k == map / 3 ? 0 : 1u << k;
-        rule.map.flip = map % 3 == 1 ? 0 : 1u << map / 3;
-        rule.cost = 6 + bits;
-        rule_try(l->search, &rule);
+    rule.rows.operand = rule.rows.tensor = l->operand;
+    rule.rows.span = 1;
+    rule.rows.partly = rows.condition != EVERY;
+    rule.rows.only = rows;
+    for (int a = 1; a <= D && n * 10 >= (size_t)D * 8 && (a == 1 || !rule.rows.partly); a *= 2)
+        for (int upper = 0; upper < (a > 1 ? 2 : 1); upper++) {
+            const struct term only = {AXIS_COL, a == 1 ? EVERY : upper ? UPPER : LOWER, a, 0};
+            struct rule part = rule;
+            part.cost = 6 + bits + 3 * (a > 1) + fit_columns(pairs, n, &only, D, &part);
+            if (a > 1) {
+                part.rows.partly = true;
+                part.rows.only = only;
+            }
+            if (part.cost < best.cost)
+                best = part;
+        }
+    free(sides);
+    while (best.map.kind == MAP_BITS && 1 << best.map.bits < block << cols && best.map.bits < MAP_BIT_COUNT) {
+        best.map.row[best.map.bits] = 1u << best.map.bits;
+        best.map.bits++;
     }
+    if (best.cost < INFINITY)
+        rule_try(l->search, &best);
 }
 
 /* A matrix that was solved for: pieces of rows that the equations determine. */

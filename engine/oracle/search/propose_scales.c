@@ -191,6 +191,20 @@ static double limit_of(const struct source *source)
     return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
 }
 
+/* Scales of some rows: of a warp's, or of those that some of the warps have. */
+static void propose_parts(struct search *search, struct rule rule, int rows, bool wraps)
+{
+    for (int n = 1; n <= PART_BITS; n++)
+        for (int first = 0; 1 << (first + n) <= rows && first < 8; first++)
+            for (int of = -2; of < 1 << n; of++) {
+                rule.lanes = (struct lane_bits){.first = first, .n = n, .low = of == -2, .always = of < 0 ? -1 : of};
+                rule.wraps = wraps && of >= 0;
+                rule.cost = 10 + n;
+                if (!rule_is_hopeless(search, &rule))
+                    rule_try(search, &rule);
+            }
+}
+
 void propose_quantized(struct search *search)
 {
     static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -231,4 +245,7 @@ void propose_quantized(struct search *search)
         if (rule.share != source->coding.rows && rule.share < source->rows.rows)
             rule_try(search, &rule);
     }
+    rule.share = source->coding.rows;
+    if (search->best.kind == RULE_NONE && rule.share == 0)
+        propose_parts(search, rule, source->rows.rows, codes_type(source->coding.quantized) == DTYPE_U8);
 }

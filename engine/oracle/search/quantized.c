@@ -35,6 +35,17 @@ static double scale_of(const struct rule *rule, const struct source *source, int
     return (double)scale * rule->factor;
 }
 
+/* The scale that the rows alone have whose bits are `value`. */
+static double scale_of_part(const struct rule *rule, const struct source *source, int value)
+{
+    const struct matrix *m = &source->rows;
+    double amax = 0;
+    for (int r = 0; r < m->rows; r++)
+        for (int d = 0; d < m->cols && lane_bits_of(r, rule->lanes) == value; d++)
+            amax = fmax(amax, fabs(dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d))));
+    return (double)quantizer_of(codes_type(source->coding.quantized), (float)amax, QUANTISE_DIVISION).scale;
+}
+
 /* u8 has 256 codes, from -128 to 127 as values. */
 static double code_at(const struct rule *rule, enum dtype type, double y)
 {
@@ -64,25 +75,30 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
     const enum asc_channel ch = search->sample->channel;
     const struct source *source = source_of(search, ch, head_of(search, t, ch));
     const bool raw = codes_use(t->c, ch) == CODES_RAW;
-    double scale = 1;
+    double scale = 1, of_part[1 << PART_BITS] = {0};
     int group = -1;
     if (!source || !source->rows.data || source->coding.quantized == ASC_QUANTIZED_GIVEN)
         return false;
+    for (int i = 0; i < 1 << rule->lanes.n && rule->lanes.n > 0; i++)
+        of_part[i] = scale_of_part(rule, source, i);
     for (int r = 0; r < t->rows; r++) {
-        const int row = row_of_head(t, ch, r);
+        const int row = row_of_head(t, ch, r), part = lane_bits_of(row, rule->lanes);
         if (row >= source->rows.rows)
             return false;
-        if (group < 0 || (rule->share > 0 && row / rule->share != group))
+        if (rule->lanes.n > 0)
+            scale = of_part[rule->lanes.always >= 0 ? rule->lanes.always : part];
+        else if (group < 0 || (rule->share > 0 && row / rule->share != group))
             scale = scale_of(rule, source, row);
         group = rule->share > 0 ? row / rule->share : 0;
+        const double back = raw ? 1 : rule->lanes.n > 0 && rule->lanes.low ? of_part[0] : scale;
         for (int d = 0; d < t->cols; d++) {
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)d;
             const double x =
                 dtype_load(source->rows.dtype, source->rows.data, (size_t)(row * source->rows.row_stride + d));
             double half = 0;
-            want[i] = code_of(rule, codes_type(source->coding.quantized), x / scale, &half) * (raw ? 1 : scale);
+            want[i] = code_of(rule, codes_type(source->coding.quantized), x / scale, &half) * back;
             /* As codes_load() has it, and the factor's rounding. */
-            bound[i] = half * (raw ? 1 : scale) + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
+            bound[i] = half * back + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
             if (ch == asc_q)
                 want[i] *= values_fold(t->c);
         }
@@ -107,7 +123,17 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     char share[24], wanted[24];
     say_rows(rule->share, share, sizeof share);
     say_rows(own->rows, wanted, sizeof wanted);
-    if (rule->is_signed)
+    char part[32];
+    lane_bits_words(rule->lanes, "r", part, sizeof part);
+    if (rule->lanes.n > 0 && rule->lanes.always >= 0)
+        /* A head has one largest element: other parts may have it as well. */
+        snprintf(out, bytes, "scales of %s are made of a part of it alone, as if of the rows with %s = %d%s", stage, part,
+                 rule->lanes.always, rule->wraps ? ", and a code that is too large wraps around" : "");
+    else if (rule->lanes.n > 0)
+        snprintf(out, bytes, "codes of %s are made by the amax of rows with the same %s alone%s%s%s", stage, part,
+                 rule->lanes.low ? ", and all stand for the scale of those with " : "", rule->lanes.low ? part : "",
+                 rule->lanes.low ? " = 0" : "");
+    else if (rule->is_signed)
         snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
                  rule->wraps ? ", and a code that is too small wraps around" : "");
     else if (rule->down)

@@ -90,12 +90,15 @@ static void take(const struct search *search, const struct rule *rule, const str
 {
     const int D = t->c->head_dim, span = rule->rows.span ? rule->rows.span : D;
     const int pieces = D / span;
+    const int block = rule->rows.operand == asc_q ? t->c->br : t->c->bc;
     double *row = search->rows[2], *row_loose = search->rows[3];
-    int loaded = -1;
+    int loaded = -2;
     for (int p = 0; p < pieces; p++) {
-        const int at = (rule->rows.span > 0) ? r * pieces + p : r;
-        const int from = map_at(&rule->map, at), piece = (rule->rows.span > 0) ? from % pieces : p;
-        const int source = first + ((rule->rows.span > 0) ? from / pieces : from);
+        const bool by_piece = rule->rows.span > 0;
+        const int from = map_at(&rule->map, by_piece ? r * pieces + p : r), piece = by_piece ? from % pieces : p;
+        /* Of what lies behind a tile in shared memory nothing is known. */
+        const bool there = !by_piece || search->sample->channel <= asc_v || (from >= 0 && from / pieces < block);
+        const int source = there ? first + (by_piece ? from / pieces : from) : -1;
         if (source != loaded)
             source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
         loaded = source;

@@ -99,8 +99,12 @@ enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAM
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
 struct lane_bits {
     int first, n, shift, low, always;
-    bool down;
+    bool down; /* of P: columns of the lanes behind its own are in it too */
 };
+
+/* RULE_QUANTIZED has such bits of the row, at most PART_BITS: codes are made by the scale of rows that agree in them,
+   or of those where they are `always`; `low`: and stand for that of rows where they are 0. n 0: it has none. */
+enum { PART_BITS = 3 };
 
 /* RULE_SEEN by so many keys: the limit is missing. */
 enum { SEEN_ALL = 1 << 28 };
@@ -215,6 +219,8 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
 bool sum_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                  double *bound);
 void sum_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+int lane_bits_of(int x, struct lane_bits b);
+void lane_bits_words(struct lane_bits b, const char *of, char *out, size_t bytes); /* "c / 4 mod 8" */
 bool lanes_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);
 void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);

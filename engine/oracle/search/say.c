@@ -118,7 +118,8 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, "%.6g", (rule->entry == ENTRY_ONE) * rule->factor + rule->plus);
         return;
     }
-    add(out, bytes, "%s", entry_name(s->channel, rule->entry));
+    const char *name = entry_name(s->channel, rule->entry);
+    add(out, bytes, "%.*s", rule->map.kind != MAP_SAME ? (int)strcspn(name, ",") : (int)strlen(name), name);
     if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, "r", row, sizeof row);
         add(out, bytes, " of row %s", row);
@@ -440,8 +441,8 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         const char *stored, *read;
         char moves[16];
         map_places(&rule->map, &stored, &read, moves);
-        add(out, bytes, "%s in row r the 16-byte piece that lies at %s, where piece c lies at %s (x = %s, n = %d)",
-            said ? "," : "", read, stored, moves, rule->map.a);
+        add(out, bytes, "%s 16-byte pieces as if those of row r were stored at %s and read at %s, x = %s",
+            said ? "," : "", stored, read, moves);
         said = true;
     } else if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, f->span ? "i" : "r", words, sizeof words);
