@@ -443,7 +443,7 @@ static int describe_lag(const struct testing *testing, struct finding *f)
     struct explanation found = {0};
     const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, &found);
     const size_t used = strlen(f->text);
-    if (found.n == 1 && found.share >= FINDING_WHOLE && found.rule[0].region.n == 0)
+    if (found.n == 1 && found.share >= FINDING_WHOLE && !found.rule[0].region.n && !found.rule[0].region.some_rows)
         snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
     return failed;
 }

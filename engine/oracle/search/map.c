@@ -75,7 +75,8 @@ int map_at(const struct map *map, int i)
     case MAP_PITCH:
         return i / map->a * map->b + i % map->a;
     case MAP_TURNED:
-        return i % map->a * map->b + i / map->a;
+        to = i % (map->a * map->b);
+        return i - to + to % map->a * map->b + to / map->a;
     case MAP_PLACED:
         return piece_at(map, i);
     case MAP_BITS:

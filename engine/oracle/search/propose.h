@@ -51,6 +51,14 @@ void take_known(const struct search *search, double *x, double none, double *cos
 /* A rule that changes nothing yet. */
 struct rule rule_new(enum rule_kind kind);
 
+static inline size_t wrong_cells(const struct sample_tile *t)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < sample_cells(t); i++)
+        wrong += t->cell[i] == CELL_WRONG;
+    return wrong;
+}
+
 /* Cells of a tile that are wrong, with a number where one was wanted. */
 static inline bool is_wrong_number(const struct sample_tile *t, size_t i)
 {

@@ -426,6 +426,28 @@ static void propose_other_rows(struct search *search, int rows)
     }
 }
 
+/* What splits leave in the workspace, counted in another order than it was written in: of all heads, or of each. */
+static void propose_workspace(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    int heads = 0;
+    for (int i = 0; i < search->n_sources; i++)
+        heads += search->sources[i].of == asc_q;
+    for (int of_all = 1; of_all >= (heads > 1 ? 0 : 1); of_all--)
+        for (int i = 0; i < (search->sample->channel == asc_o ? 6 : 2); i++) {
+            const int rows = of_all ? heads * c->q_len : c->q_len, splits = c->kv_splits;
+            const struct map map = {.kind = MAP_TURNED, .a = i % 2 ? rows : splits, .b = i % 2 ? splits : rows};
+            struct rule rule = merged_as(1, 0);
+            rule.rows.flat = true;
+            if (i < 4)
+                rule.map = map;
+            if (i >= 2)
+                rule.col_map = map;
+            rule.cost += 4;
+            rule_try(search, &rule);
+        }
+}
+
 void propose_splits(struct search *search)
 {
     const struct sample_tile *t = &search->sample->tiles[0];
@@ -451,4 +473,6 @@ void propose_splits(struct search *search)
             rule_try(search, &rule);
     }
     propose_other_rows(search, t->c->br);
+    if (search->best.kind == RULE_NONE)
+        propose_workspace(search);
 }

@@ -667,14 +667,6 @@ static void look_up_lines(struct lookup *l, int tile)
     }
 }
 
-static bool is_wrong_tile(const struct sample_tile *t)
-{
-    size_t wrong = 0;
-    for (size_t i = 0; i < sample_cells(t); i++)
-        wrong += t->cell[i] == CELL_WRONG;
-    return wrong >= 8;
-}
-
 static void look_up_operand(struct search *search, enum asc_channel operand, void (*look)(struct lookup *l, int tile))
 {
     enum { TILES = 6 };
@@ -693,13 +685,13 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
         if (!look)
             look_up_captured(l);
         for (int k = 0; look && k < s->n && tiles < TILES; k++)
-            if (is_wrong_tile(&s->tiles[k])) {
+            if (wrong_cells(&s->tiles[k]) >= 8) {
                 look(l, k);
                 tiles++;
             }
         if (l->n)
             try_maps(l);
-        if (search->best.kind == RULE_NONE)
+        if (search->best.kind == RULE_NONE || search->best.evidence.share < 0.9999)
             try_columns(l);
     }
     free(l->by_columns);

@@ -79,7 +79,7 @@ static void propose_powers(struct search *search, enum asc_channel operand)
 
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
 {
-    enum { PAIRS = 512, LEAST = 4 };
+    enum { PAIRS = 512, LEAST = 3, FEW = 4 };
     const struct sample *s = search->sample;
     struct pair heads[PAIRS], queries[PAIRS], groups[PAIRS], flat[PAIRS];
     enum asc_channel tensor = operand;
@@ -111,6 +111,18 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     }
     if (n < LEAST)
         return;
+    /* Few heads are wrong: what is right tells of the map as well. */
+    for (int k = 0; k < s->n && n < FEW; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const int own = head_of(search, t, operand), group = row_of_head(t, operand, 0);
+        if (wrong_cells(t) || !is_coded(source_of(search, operand, own)))
+            continue;
+        const int at = group_of(&source_of(search, operand, own)->coding, group);
+        heads[n] = (struct pair){own, own};
+        queries[n] = (struct pair){head_of(search, t, asc_q), own};
+        flat[n] = (struct pair){own, own};
+        groups[n++] = (struct pair){at, at};
+    }
     for (int by_query = 0; by_query < (operand != asc_q ? 2 : 1); by_query++) {
         struct rule rule = rule_new(RULE_SCALE);
         rule.rows.operand = operand;

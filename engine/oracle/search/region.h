@@ -47,6 +47,9 @@ struct region {
     /* Of one bit of the row and one of the column: they differ (differ 1) or are the same (0), as where the elements of
        a fragment are dealt to the wrong rows. row_bit 0: no such condition. */
     int row_bit, col_bit, differ;
+    bool some_rows; /* in rows alone in which nothing speaks against it: what they share is no region */
+    double alpha;   /* they are those whose α is so much, with by_alpha 1: or more, -1: or less */
+    int by_alpha;
     double bits; /* what it takes to say it, of all conditions that could be said */
 };
 

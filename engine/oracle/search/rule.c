@@ -223,6 +223,22 @@ static void keep_rule(struct search *search, const struct rule *rule)
     }
 }
 
+/* Rows that are right, where the rule would have them otherwise, are none of its own. */
+static void silence_row(const struct sample_tile *t, uint8_t *labels, int r, int seen[2])
+{
+    const size_t first = (size_t)r * (size_t)t->cols, end = first + (size_t)t->cols;
+    bool in = false, wrong = false, out = false;
+    for (size_t i = first; i < end; i++) {
+        in = in || labels[i] == LABEL_IN;
+        out = out || labels[i] == LABEL_OUT;
+        wrong = wrong || (labels[i] == LABEL_OUT && t->cell[i] == CELL_WRONG);
+    }
+    seen[0] += in;
+    seen[1] += out && !in;
+    for (size_t i = first; i < end && !in && !wrong; i++)
+        labels[i] = LABEL_SILENT;
+}
+
 /* Labels all tiles by what the rule gives; in, out: how many of each. */
 static void label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t *in, size_t *out)
 {
@@ -235,6 +251,8 @@ static void label_all(struct search *search, const struct rule *rule, struct wei
             label_tile(search, t, search->labels[i], w);
         else
             label_nothing(t, search->labels[i]);
+        for (int r = 0; r < t->rows && rule->region.some_rows; r++)
+            silence_row(t, search->labels[i], r, (int[2]){0});
         for (size_t k = 0; k < sample_cells(t); k++) {
             *in += search->labels[i][k] == LABEL_IN;
             *out += search->labels[i][k] == LABEL_OUT;
@@ -254,6 +272,39 @@ static void weigh(const struct search *search, struct rule *rule, struct weighin
                                        .by_col = goes_by_columns(rule),
                                        .tried = search->tried,
                                        .share = w->wrong ? (double)w->in / (double)w->wrong : 0};
+}
+
+/* A rule of all that is wrong that holds in some rows of a state alone, as one that asks for a condition there: which
+   rows takes a bit for each, or a threshold. */
+static bool fit_rows(const struct search *search, struct rule *rule)
+{
+    double least[2] = {INFINITY, INFINITY}, most[2] = {-INFINITY, -INFINITY}; /* α of its rows, and of the others */
+    int n[2] = {0};
+    if (rule->kind != RULE_TERMS && rule->kind != RULE_VECTOR && rule->kind != RULE_IS)
+        return false;
+    for (int i = 0; i < search->sample->n; i++) {
+        const struct sample_tile *t = &search->sample->tiles[i];
+        const double *alpha = search->sample->channel > asc_alpha && !t->next_alpha ? t->x.of[asc_alpha].value : NULL;
+        for (size_t k = 0; k < sample_cells(t); k++)
+            if (t->cell[k] == CELL_WRONG && search->labels[i][k] == LABEL_OUT)
+                return false;
+        for (int r = 0; r < t->rows; r++) {
+            int seen[2] = {0};
+            silence_row(t, search->labels[i], r, seen);
+            for (int k = 0; k < 2; k++) {
+                n[k] += seen[k];
+                least[k] = seen[k] && alpha ? fmin(least[k], alpha[r]) : least[k];
+                most[k] = seen[k] && alpha ? fmax(most[k], alpha[r]) : most[k];
+            }
+        }
+    }
+    const double all = n[0] + n[1];
+    rule->region = (struct region){.some_rows = true, .bits = all + 1};
+    rule->region.by_alpha = least[0] > most[1] && isfinite(most[1]) ? 1 : most[0] < least[1] && isfinite(least[1]) ? -1 : 0;
+    rule->region.alpha = rule->region.by_alpha > 0 ? least[0] : most[0];
+    if (rule->region.by_alpha)
+        rule->region.bits = 3 + log2(all);
+    return n[0] > 0;
 }
 
 static void tell(struct search *search, struct rule *rule, const struct weighing *w)
@@ -313,9 +364,10 @@ void rule_try(struct search *search, struct rule *rule)
     search->tried++;
     label_all(search, rule, &w, &in, &out);
     rule->evidence = (struct evidence){.in = in, .out = out};
-    if (in < UNITS_LEAST || (out * 10000 > in && !region_fit(s, search->labels, &rule->region)))
+    if (in < UNITS_LEAST ||
+        (out * 10000 > in && !region_fit(s, search->labels, &rule->region) && !fit_rows(search, rule)))
         return;
-    weigh(search, rule, &w);
+    weigh(search, rule, &w); /* labels are as fit_rows() has left them */
     if (!w.in || !nearly_all(w.in, w.told))
         return;
     const double places = bits_of_places(w.in, s->wrong + s->right);

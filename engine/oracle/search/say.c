@@ -100,6 +100,10 @@ static void say_term(const struct term *t, char *out, size_t bytes)
 void region_say(const struct region *region, char *out, size_t bytes)
 {
     out[0] = '\0';
+    if (region->some_rows && region->by_alpha)
+        add(out, bytes, " in rows whose α is %.4g or %s", region->alpha, region->by_alpha > 0 ? "more" : "less");
+    else if (region->some_rows)
+        add(out, bytes, " in some rows alone, which no region tells");
     if (region->row_bit)
         add(out, bytes, " where bit %d of the row and bit %d of the column %s",
             __builtin_ctz((unsigned)region->row_bit), __builtin_ctz((unsigned)region->col_bit),

@@ -39,9 +39,37 @@ static bool can_merge(const struct sample_tile *t)
     return true;
 }
 
-/* false: the split has no key for this row. */
-static bool take_ending(const struct sample_tile *t, int kv, int r, struct ending *out)
+/* Where what a row is merged of has been left: a row of the tile that ended a split, of any q tile. */
+struct left {
+    const struct sample_tile *t; /* NULL: one that the sample does not show */
+    int kv, row;
+};
+
+/* By a map of rows of the tile; or of all that was left, counted as it lies in the workspace, [row][split]. */
+static struct left left_at(const struct search *search, const struct rule *rule, const struct map *map,
+                           const struct sample_tile *t, int split, int r)
 {
+    const struct oracle_case *c = t->c;
+    if (!rule->rows.flat)
+        return (struct left){t, t->last_tile[split], map_at(map, r)};
+    const int row = head_of(search, t, asc_q) * c->q_len + t->at[AXIS_Q_TILE] * c->br + r;
+    const int from = map_at(map, row * c->kv_splits + split), q = from / c->kv_splits % c->q_len;
+    for (int i = 0; i < search->sample->n; i++) {
+        const struct sample_tile *other = &search->sample->tiles[i];
+        if (head_of(search, other, asc_q) == from / c->kv_splits / c->q_len && other->at[AXIS_Q_TILE] == q / c->br)
+            return (struct left){can_merge(other) ? other : NULL, other->last_tile[from % c->kv_splits], q % c->br};
+    }
+    return (struct left){0};
+}
+
+/* false: the split has no key for this row. */
+static bool take_ending(struct left left, struct ending *out)
+{
+    const struct sample_tile *t = left.t;
+    const int kv = left.kv, r = left.row;
+    *out = (struct ending){.l = 1, .lse = NAN};
+    if (!t)
+        return true;
     const double offset = bound_ln_factor(t->c);
     *out = (struct ending){0};
     if (kv < 0 || r < 0 || r >= t->rows)
@@ -60,10 +88,10 @@ static bool take_ending(const struct sample_tile *t, int kv, int r, struct endin
 
 /* One split's weight w_s = exp(e) in a row, and its relative error: lse_s's own, the subtraction of the largest one,
    exp's, and the roundings around it. false: the split does not take part. */
-static bool take_weight(const struct rule *rule, const struct sample_tile *t, int split, int r, struct ending *end,
-                        double *e)
+static bool take_weight(const struct search *search, const struct rule *rule, const struct sample_tile *t, int split,
+                        int r, struct ending *end, double *e)
 {
-    const bool has_keys = take_ending(t, t->last_tile[split], map_at(&rule->map, r), end);
+    const bool has_keys = take_ending(left_at(search, rule, &rule->map, t, split, r), end);
     *e = has_keys ? rule->factor * end->lse + rule->power * end->m : 0;
     return (has_keys || rule->counts_empty) && term_holds(&rule->keys, split);
 }
@@ -79,17 +107,18 @@ struct merged_row {
     double top, sum, sum_loose;
 };
 
-static struct merged_row merge_weights(const struct rule *rule, const struct sample_tile *t, int r)
+static struct merged_row merge_weights(const struct search *search, const struct rule *rule,
+                                       const struct sample_tile *t, int r)
 {
     struct merged_row row = {.top = -INFINITY};
     double so_far = -INFINITY;
     struct ending end;
     double e = 0;
     for (int split = 0; split < t->c->kv_splits; split++)
-        if (take_weight(rule, t, split, r, &end, &e))
+        if (take_weight(search, rule, t, split, r, &end, &e))
             row.top = fmax(row.top, e);
     for (int split = 0; split < t->c->kv_splits; split++) {
-        if (!take_weight(rule, t, split, r, &end, &e))
+        if (!take_weight(search, rule, t, split, r, &end, &e))
             continue;
         if (split == rule->largest)
             e = row.top;
@@ -119,18 +148,18 @@ static void overflow(const struct sample_tile *t, int r, const struct merged_row
 }
 
 /* The weighted outputs of a row are added to want, and how far they may lie to bound. */
-static void add_outputs(const struct rule *rule, const struct sample_tile *t, int r, const struct merged_row *row,
-                        double *want, double *bound)
+static void add_outputs(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
+                        const struct merged_row *row, double *want, double *bound)
 {
     double so_far = -INFINITY;
     const int D = t->cols;
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end, own;
         double e = 0;
-        const int from = map_at(&rule->col_map, r);
-        if (!take_weight(rule, t, split, r, &end, &e) || !take_ending(t, t->last_tile[split], from, &own))
+        const struct left left = left_at(search, rule, &rule->col_map, t, split, r);
+        if (!take_weight(search, rule, t, split, r, &end, &e) || !take_ending(left, &own))
             continue;
-        const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
+        const struct matrix *u = left.t ? of_tile(left.t, left.kv, asc_u) : NULL;
         if (split == rule->largest)
             e = row->top;
         so_far = fmax(so_far, e);
@@ -138,8 +167,8 @@ static void add_outputs(const struct rule *rule, const struct sample_tile *t, in
             e += row->top - so_far;
         const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
         for (int d = 0; d < D; d++) {
-            const double o =
-                dtype_load(u->dtype, u->data, (size_t)(from * u->row_stride + d)) / (rule->undivided ? 1 : own.l);
+            const double x = u ? dtype_load(u->dtype, u->data, (size_t)(left.row * u->row_stride + d)) : NAN;
+            const double o = x / (rule->undivided ? 1 : own.l);
             want[d] += w * o;
             bound[d] += fabs(w * o) * loose;
         }
@@ -153,22 +182,22 @@ static int first_of_run(const struct rule *rule, int r)
 }
 
 /* A row that nothing takes part in is left to the right formula. */
-static void merge_output(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+static void merge_output(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
 {
-    struct merged_row row = merge_weights(rule, t, r);
+    struct merged_row row = merge_weights(search, rule, t, r);
     const int D = t->cols;
     const double common = bound_gamma(t->c->kv_splits + 2);
-    if (!(row.sum > 0))
+    if (row.sum <= 0)
         return;
     for (int d = 0; d < D; d++)
         want[d] = bound[d] = 0;
     row.sum = row.sum_loose = 0;
     for (int from = first_of_run(rule, r); from <= r; from++) {
-        const struct merged_row own = merge_weights(rule, t, from);
+        const struct merged_row own = merge_weights(search, rule, t, from);
         row.sum += own.sum;
         row.sum_loose += own.sum_loose;
         if (from == r || !rule->sum_alone)
-            add_outputs(rule, t, from, &own, want, bound);
+            add_outputs(search, rule, t, from, &own, want, bound);
     }
     for (int d = 0; d < D; d++) {
         want[d] /= row.sum;
@@ -179,12 +208,13 @@ static void merge_output(const struct rule *rule, const struct sample_tile *t, i
         overflow(t, r, &row, want);
 }
 
-static double frame_of(const struct rule *rule, const struct sample_tile *t, int r)
+static double frame_of(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r)
 {
+    const struct map same = {.kind = MAP_SAME};
     double frame = NAN;
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end;
-        if (!take_ending(t, t->last_tile[split], r, &end))
+        if (!take_ending(left_at(search, rule, &same, t, split, r), &end))
             continue;
         const double x = rule->frame == FRAME_LSE ? end.lse : end.m;
         if (rule->frame == FRAME_LAST || isnan(frame))
@@ -196,17 +226,17 @@ static double frame_of(const struct rule *rule, const struct sample_tile *t, int
 }
 
 /* ln Σ w_s, in the unit of the weights' own exponents, or with a maximum put back. */
-static void merge_lse(const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+static void merge_lse(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
 {
-    struct merged_row row = merge_weights(rule, t, r);
+    struct merged_row row = merge_weights(search, rule, t, r);
     for (int from = first_of_run(rule, r); from < r; from++) {
-        const struct merged_row own = merge_weights(rule, t, from);
+        const struct merged_row own = merge_weights(search, rule, t, from);
         row.sum += own.sum;
         row.sum_loose += own.sum_loose;
     }
-    const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1, frame = frame_of(rule, t, r);
+    const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1, frame = frame_of(search, rule, t, r);
     double x = row.top + log(row.sum);
-    if (!(row.sum > 0) || isnan(frame))
+    if (row.sum <= 0 || isnan(frame))
         return;
     if (rule->frame == FRAME_UNIT)
         x /= rule->factor;
@@ -228,9 +258,9 @@ bool splits_forward(struct search *search, const struct rule *rule, const struct
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
     for (int r = 0; r < t->rows; r++) {
         if (search->sample->channel == asc_o)
-            merge_output(rule, t, r, want + (size_t)r * D, bound + (size_t)r * D);
+            merge_output(search, rule, t, r, want + (size_t)r * D, bound + (size_t)r * D);
         else
-            merge_lse(rule, t, r, want + r, bound + r);
+            merge_lse(search, rule, t, r, want + r, bound + r);
     }
     return true;
 }
@@ -253,7 +283,6 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                                          [FRAME_UNIT] = ""};
     const char *by = NULL;
     char row[96];
-    (void)s;
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
@@ -275,6 +304,14 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
         snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
+    } else if (rule->rows.flat) {
+        const struct map *map = rule->map.kind != MAP_SAME ? &rule->map : &rule->col_map;
+        snprintf(out, bytes, "the splits' %s lie as %s and are read as %s",
+                 map == &rule->col_map               ? "outputs"
+                 : rule->col_map.kind != MAP_SAME ? "LSE and outputs"
+                                                   : "LSE",
+                 map->a == s->tiles[0].c->kv_splits ? "[row][split]" : "[split][row]",
+                 map->a == s->tiles[0].c->kv_splits ? "[split][row]" : "[row][split]");
     } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
         const bool weights = rule->map.kind != MAP_SAME;
         map_words(weights ? &rule->map : &rule->col_map, "r", row, sizeof row);
