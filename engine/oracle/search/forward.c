@@ -287,9 +287,7 @@ static bool forward_weight(const struct search *search, const struct rule *rule,
     for (int r = 0; r < R; r++)
         for (int k = 0; k < C; k++) {
             const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
-            search->operand[r * C + k] = from < 0               ? NAN
-                                         : row < R && key < C ? x.pv_p.value[row * C + key]
-                                                              : 0;
+            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? x.pv_p.value[row * C + key] : 0;
         }
     x.pv_p.value = search->operand;
     search_formula(search, t, &x, want, bound);

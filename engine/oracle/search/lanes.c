@@ -159,9 +159,10 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
     char same[64];
     lane_bits_words(rule->lanes, "c", same, sizeof same);
     if (s->channel == asc_p && rule->lanes.down)
-        snprintf(out, bytes,
-                 "P of column c stands on the maximum of the columns c' with %s >= that of c alone: a shuffle goes down",
-                 same);
+        snprintf(
+            out, bytes,
+            "P of column c stands on the maximum of the columns c' with %s >= that of c alone: a shuffle goes down",
+            same);
     else if (s->channel == asc_p)
         snprintf(out, bytes, "P stands on the maximum of its own lanes' columns alone, those with the same %s", same);
     else if (s->channel >= asc_o)

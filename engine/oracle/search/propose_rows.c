@@ -28,8 +28,8 @@ struct lookup {
     int n;
     int looked;          /* pieces that were looked up */
     bool repeats;        /* the inputs repeat themselves: nothing can be told */
-    uint8_t *by_columns; /* owned, [block][D][D]: whether column d of a row is what another is of its own row; and [block]:
-                            whether that is known */
+    uint8_t *by_columns; /* owned, [block][D][D]: whether column d of a row is what another is of its own row; and
+                            [block]: whether that is known */
     /* One head at a time. */
     double *rows, *loose;
     enum asc_channel tensor;
@@ -213,9 +213,9 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
             continue;
         heads[n] = (struct pair){head_of(l->search, t, by), f->head};
         tiles[n] = (struct pair){tile, f->from_row / block};
-        rows[n] = how == FLAT_ROWS    ? (struct pair){flat_row(l->search, l->operand, heads[n].from,
-                                                               tile * block + f->row),
-                                                      flat_row(l->search, f->tensor, f->head, f->from_row)}
+        rows[n] = how == FLAT_ROWS
+                      ? (struct pair){flat_row(l->search, l->operand, heads[n].from, tile * block + f->row),
+                                      flat_row(l->search, f->tensor, f->head, f->from_row)}
                   : how == WHOLE_ROWS ? (struct pair){tile * block + f->row, f->from_row}
                   : how == TILE_PIECES
                       ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
@@ -500,109 +500,16 @@ static void look_up_solved(struct lookup *l, int tile, const double *x, int n, c
                     &(struct wanted_piece){x + (size_t)r * (size_t)D + (size_t)p * (size_t)l->span, off, DTYPE_F32});
 }
 
-/* V' of u - alpha u_prev = P V', over all q tiles and heads that meet this kv tile. */
-static void solve_v(struct lookup *l, int tile)
+static void look_up_operand_solved(struct lookup *l, int tile)
 {
-    const struct sample *s = l->search->sample;
-    const struct sample_tile *t = &s->tiles[tile];
-    const int C = t->x.cols, D = t->cols;
-    double *a = calloc((size_t)C * (size_t)C, sizeof *a), *b = calloc((size_t)C * (size_t)D, sizeof *b);
-    unsigned char *known = calloc((size_t)C, 1);
-    int rows = 0;
-    for (int k = 0; k < s->n && a && b && known; k++) {
-        const struct sample_tile *o = &s->tiles[k];
-        if (o->kv != t->kv || o->at[0] != t->at[0] || o->kv_head != t->kv_head || o->x.cols != C || o->next_alpha)
-            continue;
-        for (int r = 0; r < o->rows; r++) {
-            const double *p = o->x.pv_p.value + (size_t)r * (size_t)C;
-            const double *got = o->got + (size_t)r * (size_t)D, *before = o->x.u_prev.value + (size_t)r * (size_t)D;
-            bool numbers = isfinite(o->x.of[asc_alpha].value[r]);
-            for (int d = 0; d < D; d++)
-                numbers = numbers && isfinite(got[d]) && isfinite(before[d]);
-            for (int i = 0; i < C; i++)
-                numbers = numbers && isfinite(p[i]);
-            if (!numbers)
-                continue;
-            rows++;
-            for (int i = 0; i < C; i++) {
-                if (p[i] == 0)
-                    continue;
-                for (int j = 0; j <= i; j++)
-                    a[i * C + j] += p[i] * p[j];
-                for (int d = 0; d < D; d++)
-                    b[i * D + d] += p[i] * (got[d] - o->x.of[asc_alpha].value[r] * before[d]) / o->x.times_v;
-            }
-        }
-    }
-    if (rows >= C && a && b && known) {
-        solve_symmetric(a, b, C, D, known);
-        look_up_solved(l, tile, b, C, known, 0.05);
-    }
-    free(a);
-    free(b);
-    free(known);
-}
-
-/* K' (or Q') of scores: columns (rows) of S against the rows of Q (K) that they were multiplied with. Only full tiles:
-   what is masked tells nothing. */
-static void solve_score_operand(struct lookup *l, int tile)
-{
-    const struct sample *s = l->search->sample;
-    const struct sample_tile *t = &s->tiles[tile];
-    const bool is_k = l->operand == asc_k;
-    const int D = t->c->head_dim, n = is_k ? t->cols : t->rows;
-    double *a = calloc((size_t)D * (size_t)D, sizeof *a), *b = calloc((size_t)D * (size_t)n, sizeof *b);
-    double *x = calloc((size_t)D * (size_t)n, sizeof *x);
-    unsigned char *known = calloc((size_t)D + (size_t)n, 1);
-    int rows = 0;
-    for (int k = 0; k < s->n && a && b && x && known; k++) {
-        const struct sample_tile *o = &s->tiles[k];
-        const double factor = values_factor(o->c->conventions.s_unit, o->c->scale) / values_fold(o->c);
-        const bool joins = is_k ? o->kv == t->kv && o->at[0] == t->at[0] && o->kv_head == t->kv_head
-                                : memcmp(o->at, t->at, sizeof o->at) == 0;
-        const int m = is_k ? o->rows : o->cols;
-        if (!joins || (is_k ? o->cols : o->rows) != n || o->x.scales_s || o->c->softcap > 0)
-            continue;
-        for (int i = 0; i < m; i++) {
-            const double *y = (is_k ? o->x.of[asc_q].value : o->x.of[asc_k].value) + (size_t)i * (size_t)D;
-            const double *other = is_k ? o->x.of[asc_k].value : o->x.of[asc_q].value;
-            bool numbers = true;
-            for (int j = 0; j < n; j++) {
-                const size_t at = is_k ? (size_t)i * (size_t)n + (size_t)j : (size_t)j * (size_t)m + (size_t)i;
-                numbers = numbers && isfinite(o->got[at]) && isfinite(o->want[at]);
-            }
-            if (!numbers)
-                continue;
-            rows++;
-            for (int d = 0; d < D; d++)
-                for (int e = 0; e <= d; e++)
-                    a[d * D + e] += y[d] * y[e];
-            for (int j = 0; j < n; j++) {
-                const size_t at = is_k ? (size_t)i * (size_t)n + (size_t)j : (size_t)j * (size_t)m + (size_t)i;
-                double right = 0;
-                for (int d = 0; d < D; d++)
-                    right += y[d] * other[(size_t)j * (size_t)D + (size_t)d];
-                const double dot = (o->got[at] - o->want[at]) / factor + right;
-                for (int d = 0; d < D; d++)
-                    b[d * n + j] += y[d] * dot;
-            }
-        }
-    }
-    if (rows >= D && a && b && x && known) {
-        bool whole = true;
-        solve_symmetric(a, b, D, n, known);
-        for (int d = 0; d < D; d++)
-            whole = whole && known[d];
-        for (int j = 0; j < n; j++)
-            for (int d = 0; d < D; d++)
-                x[j * D + d] = b[d * n + j];
-        for (int j = 0; j < n; j++)
-            known[j] = 1;
-        if (whole)
-            look_up_solved(l, tile, x, n, known, 0.05);
-    }
-    free(a);
-    free(b);
+    const struct sample_tile *t = &l->search->sample->tiles[tile];
+    const int n = l->operand == asc_q ? t->rows : t->x.cols;
+    double *x = calloc((size_t)n * (size_t)t->c->head_dim, sizeof *x);
+    unsigned char *known = calloc((size_t)n, 1);
+    if (!x || !known)
+        l->search->failed = true;
+    else if (solve_operand(l->search->sample, l->operand, tile, x, known))
+        look_up_solved(l, tile, x, n, known, 0.05);
     free(x);
     free(known);
 }
@@ -712,8 +619,8 @@ void propose_rows(struct search *search)
         propose_transposed(search, asc_k);
         look_up_operand(search, asc_k, look_up_lines);
         look_up_operand(search, asc_q, look_up_lines);
-        look_up_operand(search, asc_k, solve_score_operand);
-        look_up_operand(search, asc_q, solve_score_operand);
+        look_up_operand(search, asc_k, look_up_operand_solved);
+        look_up_operand(search, asc_q, look_up_operand_solved);
         if (search->best.kind == RULE_NONE)
             propose_swizzled(search);
         if (search->best.kind == RULE_NONE) {
@@ -722,7 +629,7 @@ void propose_rows(struct search *search)
         }
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
-        look_up_operand(search, asc_v, solve_v);
+        look_up_operand(search, asc_v, look_up_operand_solved);
         if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_v);
             propose_pieces(search, asc_v);

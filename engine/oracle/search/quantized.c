@@ -127,8 +127,8 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     lane_bits_words(rule->lanes, "r", part, sizeof part);
     if (rule->lanes.n > 0 && rule->lanes.always >= 0)
         /* A head has one largest element: other parts may have it as well. */
-        snprintf(out, bytes, "scales of %s are made of a part of it alone, as if of the rows with %s = %d%s", stage, part,
-                 rule->lanes.always, rule->wraps ? ", and a code that is too large wraps around" : "");
+        snprintf(out, bytes, "scales of %s are made of a part of it alone, as if of the rows with %s = %d%s", stage,
+                 part, rule->lanes.always, rule->wraps ? ", and a code that is too large wraps around" : "");
     else if (rule->lanes.n > 0)
         snprintf(out, bytes, "codes of %s are made by the amax of rows with the same %s alone%s%s%s", stage, part,
                  rule->lanes.low ? ", and all stand for the scale of those with " : "", rule->lanes.low ? part : "",

@@ -300,7 +300,9 @@ static bool fit_rows(const struct search *search, struct rule *rule)
     }
     const double all = n[0] + n[1];
     rule->region = (struct region){.some_rows = true, .bits = all + 1};
-    rule->region.by_alpha = least[0] > most[1] && isfinite(most[1]) ? 1 : most[0] < least[1] && isfinite(least[1]) ? -1 : 0;
+    rule->region.by_alpha = least[0] > most[1] && isfinite(most[1])    ? 1
+                            : most[0] < least[1] && isfinite(least[1]) ? -1
+                                                                       : 0;
     rule->region.alpha = rule->region.by_alpha > 0 ? least[0] : most[0];
     if (rule->region.by_alpha)
         rule->region.bits = 3 + log2(all);
@@ -375,7 +377,8 @@ void rule_try(struct search *search, struct rule *rule)
     for (int i = 0; i < 2; i++)
         values += (double)w.units[i] * -log2((double)(w.hit[i] + 1) / (double)(w.tried[i] + 1));
     rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
-    if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) || w.n_pairs < pairs_least(rule, &w))
+    if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) ||
+        w.n_pairs < pairs_least(rule, &w))
         return;
     /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */
     for (int i = 0; i < rule->region.n && rule->kind == RULE_LANES; i++)

@@ -435,8 +435,8 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         said = true;
     } else if (rule->map.kind == MAP_PITCH && (f->span || f->flat)) {
         const int unit = f->span ? f->span : s->tiles[0].c->head_dim;
-        add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "",
-            rule->map.a * unit, rule->map.b * unit);
+        add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "", rule->map.a * unit,
+            rule->map.b * unit);
         said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
@@ -513,7 +513,8 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
 static void say_weight(const struct rule *rule, char *out, size_t bytes)
 {
     if (rule->map.kind == MAP_PITCH) {
-        add(out, bytes, "rows of P lie %d weights apart and are read %d apart on the way to U", rule->map.a, rule->map.b);
+        add(out, bytes, "rows of P lie %d weights apart and are read %d apart on the way to U", rule->map.a,
+            rule->map.b);
         return;
     }
     add(out, bytes, "P meets V with");

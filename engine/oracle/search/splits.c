@@ -182,7 +182,8 @@ static int first_of_run(const struct rule *rule, int r)
 }
 
 /* A row that nothing takes part in is left to the right formula. */
-static void merge_output(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+static void merge_output(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
+                         double *want, double *bound)
 {
     struct merged_row row = merge_weights(search, rule, t, r);
     const int D = t->cols;
@@ -226,7 +227,8 @@ static double frame_of(const struct search *search, const struct rule *rule, con
 }
 
 /* ln Σ w_s, in the unit of the weights' own exponents, or with a maximum put back. */
-static void merge_lse(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r, double *want, double *bound)
+static void merge_lse(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
+                      double *want, double *bound)
 {
     struct merged_row row = merge_weights(search, rule, t, r);
     for (int from = first_of_run(rule, r); from < r; from++) {
@@ -307,9 +309,9 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     } else if (rule->rows.flat) {
         const struct map *map = rule->map.kind != MAP_SAME ? &rule->map : &rule->col_map;
         snprintf(out, bytes, "the splits' %s lie as %s and are read as %s",
-                 map == &rule->col_map               ? "outputs"
+                 map == &rule->col_map            ? "outputs"
                  : rule->col_map.kind != MAP_SAME ? "LSE and outputs"
-                                                   : "LSE",
+                                                  : "LSE",
                  map->a == s->tiles[0].c->kv_splits ? "[row][split]" : "[split][row]",
                  map->a == s->tiles[0].c->kv_splits ? "[split][row]" : "[row][split]");
     } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
