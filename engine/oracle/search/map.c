@@ -214,7 +214,7 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
         for (i = 0; i < n && pairs[i].from % a == 0;)
             i++;
         const int lines = i < n ? (pairs[i].to - pairs[i].from / a) / (pairs[i].from % a) : 0;
-        if (lines > 1)
+        if (lines > 1 && a * lines * 2 > count) /* of all, not of blocks, whose bits are exchanged */
             offer(&(struct map){.kind = MAP_TURNED, .a = a, .b = lines}, 3 + 2 * values, pairs, n, &least, &best);
     }
     if (n >= 4 && least > 0) {
@@ -374,7 +374,10 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         snprintf(out, bytes, "%d", map->a);
         return;
     case MAP_PITCH:
-        snprintf(out, bytes, "%s / %d * %d + %s mod %d", name, map->a, map->b, name, map->a);
+        if (map->b == 1)
+            snprintf(out, bytes, "%s / %d + %s mod %d", name, map->a, name, map->a);
+        else
+            snprintf(out, bytes, "%s / %d * %d + %s mod %d", name, map->a, map->b, name, map->a);
         return;
     case MAP_TURNED:
         snprintf(out, bytes, "%s mod %d * %d + %s / %d", name, map->a, map->b, name, map->a);

@@ -426,24 +426,29 @@ static void propose_other_rows(struct search *search, int rows)
     }
 }
 
-/* What splits leave in the workspace, counted in another order than it was written in: of all heads, or of each. */
+/* What splits leave in the workspace, counted in another order than it was written in, of all heads or of each; or that
+   of the split beside it. */
 static void propose_workspace(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
-    int heads = 0;
-    for (int i = 0; i < search->n_sources; i++)
-        heads += search->sources[i].of == asc_q;
-    for (int of_all = 1; of_all >= (heads > 1 ? 0 : 1); of_all--)
-        for (int i = 0; i < (search->sample->channel == asc_o ? 6 : 2); i++) {
-            const int rows = of_all ? heads * c->q_len : c->q_len, splits = c->kv_splits;
-            const struct map map = {.kind = MAP_TURNED, .a = i % 2 ? rows : splits, .b = i % 2 ? splits : rows};
+    const int splits = c->kv_splits, rows[] = {count_sources(search, asc_q) * c->q_len, c->q_len};
+    const struct map maps[] = {{.kind = MAP_TURNED, .a = splits, .b = rows[0]},
+                               {.kind = MAP_TURNED, .a = rows[0], .b = splits},
+                               {.kind = MAP_TURNED, .a = splits, .b = rows[1]},
+                               {.kind = MAP_TURNED, .a = rows[1], .b = splits},
+                               {.kind = MAP_ROTATED, .a = 1, .b = splits},
+                               {.kind = MAP_ROTATED, .a = splits - 1, .b = splits},
+                               {.kind = MAP_PLUS, .a = 1},
+                               {.kind = MAP_PLUS, .a = -1}};
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+        for (int of = 1; of <= (search->sample->channel == asc_o ? 3 : 1); of++) {
             struct rule rule = merged_as(1, 0);
             rule.rows.flat = true;
-            if (i < 4)
-                rule.map = map;
-            if (i >= 2)
-                rule.col_map = map;
-            rule.cost += 4;
+            if (of & 1)
+                rule.map = maps[i];
+            if (of & 2)
+                rule.col_map = maps[i];
+            rule.cost += 5;
             rule_try(search, &rule);
         }
 }

@@ -199,12 +199,14 @@ static void propose_types(struct search *search)
 
 static void propose_limits(struct search *search)
 {
-    static const double limits[] = {448, 57344, 65504, 127};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    const double limits[] = {448, 57344, 65504, 127, fabs(majority(search->sample))};
+    enum { LIMITS = sizeof limits / sizeof limits[0] };
+    for (int i = 0; i < LIMITS; i++) {
         struct rule rule = rule_new(RULE_ROUNDED);
         rule.limit = limits[i];
-        rule.cost = 5;
-        rule_try(search, &rule);
+        rule.cost = i < LIMITS - 1 ? 5 : CONSTANT_UNKNOWN_BITS;
+        if (rule.limit > 0 && isfinite(rule.limit))
+            rule_try(search, &rule);
     }
 }
 

@@ -123,14 +123,6 @@ static bool find_in_head(struct lookup *l, const struct wanted_piece *w, struct 
     return best >= 0;
 }
 
-static int heads_of(const struct search *search, enum asc_channel of)
-{
-    int n = 0;
-    for (int i = 0; i < search->n_sources; i++)
-        n += search->sources[i].of == of;
-    return n;
-}
-
 /* Its own head first, at any place; then all others, at its own place in a row. */
 static bool find_piece(struct lookup *l, const struct wanted_piece *w, struct found *f, int own_row)
 {
@@ -143,7 +135,7 @@ static bool find_piece(struct lookup *l, const struct wanted_piece *w, struct fo
     if (load_head(l, l->operand, own) && find_in_head(l, w, f, own_row, true))
         return true;
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
-        for (int head = 0; head < heads_of(search, tensors[i]); head++)
+        for (int head = 0; head < count_sources(search, tensors[i]); head++)
             if (load_head(l, tensors[i], head) && find_in_head(l, w, f, own_row, false))
                 return true;
     return false;
@@ -152,7 +144,7 @@ static bool find_piece(struct lookup *l, const struct wanted_piece *w, struct fo
 /* Inputs that repeat themselves hold a piece at several places, which then tells nothing of where it is from. */
 static bool is_elsewhere(struct lookup *l, const struct wanted_piece *w, const struct found *f)
 {
-    for (int head = 0; head < heads_of(l->search, f->tensor); head++) {
+    for (int head = 0; head < count_sources(l->search, f->tensor); head++) {
         struct found other = *f;
         if (load_head(l, f->tensor, head) && find_in_head(l, w, &other, head == f->head ? f->from_row + 1 : 0, true) &&
             (other.head != f->head || other.from_row != f->from_row))
@@ -220,7 +212,7 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
                   : how == TILE_PIECES
                       ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
                       : (struct pair){f->row, f->from_row % block};
-        const int most = how == FLAT_ROWS    ? l->n_rows * heads_of(l->search, l->operand)
+        const int most = how == FLAT_ROWS    ? l->n_rows * count_sources(l->search, l->operand)
                          : how == WHOLE_ROWS ? l->n_rows
                                              : block * (how == TILE_PIECES ? l->pieces : 1);
         *count = most > *count ? most : *count;
@@ -277,7 +269,7 @@ static void try_map(struct lookup *l, enum how how, bool by_query, const struct 
     }
     size_t left = n;
     if (how != FLAT_ROWS)
-        rule.cost += fit_place(heads, heads_of(l->search, rule.rows.tensor), &rule.rows.head, rows, tiles, &left);
+        rule.cost += fit_place(heads, count_sources(l->search, rule.rows.tensor), &rule.rows.head, rows, tiles, &left);
     if (how == TILE_ROWS || how == TILE_PIECES)
         rule.cost += fit_place(tiles, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile, rows, NULL, &left);
     double cost = how == TILE_PIECES ? map_fit_places(rows, left, l->pieces, &rule.map) : INFINITY;
@@ -554,7 +546,7 @@ static void look_up_lines(struct lookup *l, int tile)
     for (int j = 0; j < n; j += step) {
         struct found f = {.tile = tile, .row = j};
         int found = 0;
-        for (int i = -1; i < heads_of(search, l->operand) && found < 2; i++) {
+        for (int i = -1; i < count_sources(search, l->operand) && found < 2; i++) {
             for (int k = 0; k < 2 && found < 2; k++) {
                 if (i == own || !load_head(l, tensors[k], i < 0 ? own : i))
                     continue;

@@ -171,7 +171,8 @@ static bool comes_in(const struct oracle_case *c, enum asc_channel operand, enum
     case asc_u:
         return operand == asc_v && codes_use(c, asc_v) == CODES_RAW && declared->v_descale == ASC_V_PRODUCT;
     case asc_o:
-        return operand == asc_v && codes_use(c, asc_v) == CODES_RAW && declared->v_descale == ASC_V_OUTPUT;
+        return operand == asc_v && (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_OUTPUT
+                                                                     : codes_use(c, asc_v) == CODES_DESCALED);
     case asc_alpha:
     case asc_p:
     case asc_lse:

@@ -15,6 +15,14 @@ const struct source *source_of(const struct search *search, enum asc_channel of,
     return NULL;
 }
 
+int count_sources(const struct search *search, enum asc_channel of)
+{
+    int n = 0;
+    for (int i = 0; i < search->n_sources; i++)
+        n += search->sources[i].of == of;
+    return n;
+}
+
 int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of)
 {
     return of == asc_q ? t->at[0] * search->heads + t->at[1] : t->at[0] * search->kv_heads + t->kv_head;

@@ -192,6 +192,7 @@ const char *entry_name(enum asc_channel ch, enum entry entry);
 bool source_rows(const struct search *search, const struct oracle_case *c, enum asc_channel of, int head, int first,
                  int n, double *out, double *loose);
 const struct source *source_of(const struct search *search, enum asc_channel of, int head); /* NULL: none */
+int count_sources(const struct search *search, enum asc_channel of); /* heads of it, through the batches */
 /* A row's number among those of all heads of a tensor, as they lie in memory: head after head, or those of a position
    side by side; -1: there is none. */
 int flat_row(const struct search *search, enum asc_channel of, int head, int row);

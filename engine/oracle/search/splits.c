@@ -54,7 +54,7 @@ static struct left left_at(const struct search *search, const struct rule *rule,
         return (struct left){t, t->last_tile[split], map_at(map, r)};
     const int row = head_of(search, t, asc_q) * c->q_len + t->at[AXIS_Q_TILE] * c->br + r;
     const int from = map_at(map, row * c->kv_splits + split), q = from / c->kv_splits % c->q_len;
-    for (int i = 0; i < search->sample->n; i++) {
+    for (int i = 0; i < search->sample->n && from >= 0; i++) {
         const struct sample_tile *other = &search->sample->tiles[i];
         if (head_of(search, other, asc_q) == from / c->kv_splits / c->q_len && other->at[AXIS_Q_TILE] == q / c->br)
             return (struct left){can_merge(other) ? other : NULL, other->last_tile[from % c->kv_splits], q % c->br};
@@ -306,22 +306,22 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
         snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
-    } else if (rule->rows.flat) {
-        const struct map *map = rule->map.kind != MAP_SAME ? &rule->map : &rule->col_map;
-        snprintf(out, bytes, "the splits' %s lie as %s and are read as %s",
-                 map == &rule->col_map            ? "outputs"
-                 : rule->col_map.kind != MAP_SAME ? "LSE and outputs"
-                                                  : "LSE",
-                 map->a == s->tiles[0].c->kv_splits ? "[row][split]" : "[split][row]",
-                 map->a == s->tiles[0].c->kv_splits ? "[split][row]" : "[row][split]");
     } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
         const bool weights = rule->map.kind != MAP_SAME;
-        map_words(weights ? &rule->map : &rule->col_map, "r", row, sizeof row);
-        snprintf(out, bytes, "the splits' %s are those of row %s where row r is merged",
-                 weights && rule->col_map.kind != MAP_SAME ? "weights and outputs"
-                 : weights                                 ? "weights"
-                                                           : "outputs",
-                 row);
+        const struct map *map = weights ? &rule->map : &rule->col_map;
+        const char *what = weights && rule->col_map.kind != MAP_SAME ? "weights and outputs"
+                           : weights                                 ? "weights"
+                                                                     : "outputs";
+        const bool by_row = map->a == s->tiles[0].c->kv_splits;
+        map_words(map, rule->rows.flat ? "i" : "r", row, sizeof row);
+        if (map->kind == MAP_TURNED)
+            snprintf(out, bytes, "the splits' %s lie as %s and are read as %s", what,
+                     by_row ? "[row][split]" : "[split][row]", by_row ? "[split][row]" : "[row][split]");
+        else if (rule->rows.flat)
+            snprintf(out, bytes, "the splits' %s are number %s where number i is merged, counted as [row][split]", what,
+                     row);
+        else
+            snprintf(out, bytes, "the splits' %s are those of row %s where row r is merged", what, row);
     } else if (by) {
         snprintf(out, bytes, "splits are weighed %s%s%s%s", by, frames[rule->frame],
                  rule->undivided ? ", and merged before they are divided by their sums" : "",
