@@ -267,7 +267,8 @@ struct asc_kernel {
     void (*run)(struct asc_run *run);
 #endif
     int32_t br, bc;
-    uint32_t dtypes;                     /* ASC_SUPPORTS() of enum asc_dtype it takes for q; default f16 */
+    uint32_t dtypes;                     /* ASC_SUPPORTS() of enum asc_dtype it takes for q; default f16, and with
+                                            run the types that it takes */
     uint32_t k_dtypes, v_dtypes;         /* the same for k and v; default 0: the type of q, no other */
     uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
     uint32_t biases;                     /* ASC_SUPPORTS() of enum asc_addend; default none. Sinks: convention l_sink */

@@ -3,6 +3,7 @@
    simt_device.h for the CPU. Probes may stand in several files of one program.
 
      ASC_AT(b, h, qt);                                      this block works on batch b, head h, q tile qt
+     ASC_AT(bh, qt);                                        the same, of heads counted through the batches
      ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n values; row, col and value are those of
                                                             value i, 0 .. n - 1
      ASC_RECORD_ROW(ch, kv_tile, row, records, value);      each thread has the value of a row, or a copy of it; the one
@@ -12,8 +13,10 @@
      ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the same by a part of the
                                                             block, whose threads are 0 .. threads - 1; barrier is an
                                                             expression in which they wait for each other
-     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has a 16x16 WMMA accumulator that begins at
-                                                            (row0, col0), or an array of them, side by side
+     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0, col0),
+   of WMMA's 16x16 or, T acc[4], of mma.m16n8, or an array of them, side by side ASC_RECORD_ROWS(ch, kv_tile, row0,
+   values);            each thread has the values of its two rows of mma.m16n8, T values[2]: the four lanes of a row
+   have copies ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have partial sums (l_lanes = 4)
 
    ch is a name of channels.def, bare: ASC_RECORD(s, j, i, 4, row0 + i / 2, col0 + i % 2, acc[i]). i, r and c are
    names of yours, known in row, col and value alone. row and col count within the tile. kv_tile is the index of the kv
@@ -119,6 +122,8 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #define ASC_RECORD_SHARED(...) ((void)0)
 #define ASC_RECORD_SHARED_BY(...) ((void)0)
 #define ASC_RECORD_FRAGMENT(...) ((void)0)
+#define ASC_RECORD_ROWS(...) ((void)0)
+#define ASC_RECORD_LANES(...) ((void)0)
 #ifndef ASC_TYPE /* types.h */
 #define ASC_TYPE(type, code)
 #endif
@@ -129,7 +134,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
-#define ASC_AT(b, h, qt) [[maybe_unused]] const ::asc_place asc_here = ::asc_place_of((b), (h), (qt))
+#define ASC_AT(...) [[maybe_unused]] const ::asc_place asc_here = ::asc_place_of(__VA_ARGS__)
 
 #define ASC_RECORD(ch, kv_tile, i, n, row, col, ...)                                                                   \
     do {                                                                                                               \
@@ -145,12 +150,6 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         }                                                                                                              \
     } while (0)
 
-/* Where nothing is fed, the copies are looked at on the CPU alone. */
-#ifdef ASC_NVCC
-#define ASC_COPIES (ASC_MODE == 2)
-#else
-#define ASC_COPIES 1
-#endif
 #define ASC_RECORD_ROW(ch, kv_tile, row, records, ...)                                                                 \
     do {                                                                                                               \
         constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
@@ -214,6 +213,22 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
             ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \
     } while (0)
+
+#define ASC_RECORD_ROWS(ch, kv_tile, row0, ...)                                                                        \
+    do {                                                                                                               \
+        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        const int asc_lane = static_cast<int>(::asc_thread() % 32), asc_row0 = (row0) + asc_lane / 4;                  \
+        if (::asc_is_recorded(asc_here, asc_ch))                                                                       \
+            ::asc_record_rows(                                                                                         \
+                asc_ch, asc_here, (kv_tile), ::asc_row_values(__VA_ARGS__), asc_lane % 4 == 0,                         \
+                [&](int asc_i) { return asc_row0 + 8 * asc_i; },                                                       \
+                [&](int asc_i) -> decltype(auto) { return (::asc_row_value(__VA_ARGS__, asc_i)); });                   \
+    } while (0)
+
+#define ASC_RECORD_LANES(ch, kv_tile, row0, ...)                                                                       \
+    ASC_RECORD(ch, kv_tile, asc_i, ::asc_row_values(__VA_ARGS__),                                                      \
+               (row0) + static_cast<int>(::asc_thread() % 32 / 4) + 8 * asc_i, static_cast<int>(::asc_thread() % 4),   \
+               ::asc_row_value(__VA_ARGS__, asc_i))
 
 #endif /* ASC_MODE */
 

@@ -83,27 +83,10 @@ ASC_DEVICE void asc_cute_fragment(int channel, asc_place place, int32_t kv, cons
 template <class Rows, class Values>
 ASC_DEVICE void asc_cute_row_values(int channel, asc_place place, int32_t kv, const Rows &rows, Values &&values)
 {
-    constexpr int n = decltype(cute::size(rows))::value;
-    const bool records = cute::get<1>(rows(0)) == 0;
-    if (!records && !ASC_COPIES)
-        return;
-    if (!records && ASC_MODE == 1) {
-        for (int i = 0; i < n; i++)
-            asc_compare(channel, place, kv, static_cast<int>(cute::get<0>(rows(i))), asc_cute_value(values, i));
-        return;
-    }
-    asc_visit now = asc_open(channel, place, kv);
-    ASC_UNROLL for (int i = 0; i < n; i++)
-    {
-        if (records)
-            asc_probe(now, static_cast<int>(cute::get<0>(rows(i))), 0, asc_cute_value(values, i));
-        else
-            asc_feed(now, static_cast<int>(cute::get<0>(rows(i))), 0, asc_cute_value(values, i));
-    }
-    if (records)
-        asc_close(channel, place, kv, now);
-    else
-        asc_checks_resume();
+    asc_record_rows(
+        channel, place, kv, decltype(cute::size(rows))::value, cute::get<1>(rows(0)) == 0,
+        [&](int i) { return static_cast<int>(cute::get<0>(rows(i))); },
+        [&](int i) -> decltype(auto) { return asc_cute_value(values, i); });
 }
 
 template <class Rows, class Values>

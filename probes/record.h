@@ -115,6 +115,12 @@ ASC_DEVICE asc_place asc_place_of(int32_t b, int32_t h, int32_t q_tile)
     return place;
 }
 
+ASC_DEVICE asc_place asc_place_of(int32_t bh, int32_t q_tile)
+{
+    const int32_t heads = asc_state.heads > 0 ? asc_state.heads : 1;
+    return asc_place_of(bh / heads, bh % heads, q_tile);
+}
+
 /* One visit of one thread to one tile of a channel. It lives in registers: what is called gets numbers, never its
    address. */
 struct asc_visit {

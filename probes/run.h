@@ -119,6 +119,10 @@ struct asc_run {
     {
         return ask(asc_asked_heads, problem.heads);
     }
+    int32_t bh() /* heads of all batches */
+    {
+        return batch() * heads();
+    }
     int32_t kv_heads()
     {
         return ask(asc_asked_kv_heads, problem.kv_heads);

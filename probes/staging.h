@@ -166,6 +166,28 @@ struct asc_fragment<Fragment<Use, 16, 16, Depth, Element, void>> {
     }
 };
 
+/* An accumulator of mma.m16n8 in registers, T acc[4] (PTX ISA, "Matrix Fragments for mma.m16n8k16"). */
+template <class Element> struct asc_fragment<Element[4]> {
+    static constexpr int elements = 4, cols = 8;
+    static ASC_DEVICE int row(int lane, int i)
+    {
+        return lane / 4 + i / 2 * 8;
+    }
+    static ASC_DEVICE int col(int lane, int i)
+    {
+        return lane % 4 * 2 + i % 2;
+    }
+};
+
+template <class Fragment> ASC_DEVICE auto &asc_fragment_element(Fragment &fragment, int i)
+{
+    return fragment.x[i];
+}
+template <class Element> ASC_DEVICE Element &asc_fragment_element(Element (&fragment)[4], int i)
+{
+    return fragment[i];
+}
+
 template <class Fragment>
 ASC_DEVICE void asc_record_fragments(asc_visit &visit, int row0, int col0, const int n, Fragment *fragments)
 {
@@ -174,7 +196,7 @@ ASC_DEVICE void asc_record_fragments(asc_visit &visit, int row0, int col0, const
     asc_record_all(
         visit, n * map::elements, [&](int i) { return row0 + map::row(lane, i % map::elements); },
         [&](int i) { return col0 + i / map::elements * map::cols + map::col(lane, i % map::elements); },
-        [&](int i) -> decltype(auto) { return (fragments[i / map::elements].x[i % map::elements]); });
+        [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); });
 }
 
 template <class Fragment> ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment &fragment)
@@ -186,6 +208,71 @@ template <class Fragment, int Count>
 ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment (&fragments)[Count])
 {
     asc_record_fragments(visit, row0, col0, Count, fragments);
+}
+
+template <class Element, class = typename asc_code<Element>::named>
+ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Element (&fragment)[4])
+{
+    asc_record_fragments(visit, row0, col0, 1, &fragment);
+}
+
+/* Where nothing is fed, the copies are looked at on the CPU alone. */
+#ifdef ASC_NVCC
+#define ASC_COPIES (ASC_MODE == 2)
+#else
+#define ASC_COPIES 1
+#endif
+
+/* Rows of them, each 16 below the one before. */
+template <class Element, int Rows, int Count>
+ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Element (&fragments)[Rows][Count][4])
+{
+    ASC_UNROLL for (int i = 0; i < Rows; i++) asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i]);
+}
+
+/* As ASC_RECORD_ROW for n rows: of lanes that hold copies the one where `records` is true records, those of the others
+   are fed and compared. */
+template <class Row, class Value>
+ASC_DEVICE void asc_record_rows(int channel, asc_place place, int32_t kv, const int n, const bool records, Row row,
+                                Value value)
+{
+    if (!records && !ASC_COPIES)
+        return;
+    if (!records && ASC_MODE == 1) {
+        for (int i = 0; i < n; i++)
+            asc_compare(channel, place, kv, row(i), value(i));
+        return;
+    }
+    asc_visit now = asc_open(channel, place, kv);
+    ASC_UNROLL for (int i = 0; i < n; i++)
+    {
+        if (records)
+            asc_probe(now, row(i), 0, value(i));
+        else
+            asc_feed(now, row(i), 0, value(i));
+    }
+    if (records)
+        asc_close(channel, place, kv, now);
+    else
+        asc_checks_resume();
+}
+
+/* The values of mma.m16n8's rows as a thread has them, T values[2], or [n][2] of n that stand below each other. */
+template <class Element> ASC_DEVICE Element &asc_row_value(Element (&values)[2], int i)
+{
+    return values[i];
+}
+template <class Element, int Count> ASC_DEVICE Element &asc_row_value(Element (&values)[Count][2], int i)
+{
+    return values[i / 2][i % 2];
+}
+template <class Element> constexpr int asc_row_values(const Element (&)[2])
+{
+    return 2;
+}
+template <class Element, int Count> constexpr int asc_row_values(const Element (&)[Count][2])
+{
+    return 2 * Count;
 }
 
 #endif

@@ -22,6 +22,7 @@ template <class Element> struct asc_type : asc_code<Element> {
 #define ASC_TYPE(type, code)                                                                                           \
     template <> struct asc_code<type> {                                                                                \
         static constexpr int dtype = code;                                                                             \
+        using named = void;                                                                                            \
     }
 ASC_TYPE(__half, ASC_F16);
 ASC_TYPE(__nv_bfloat16, ASC_BF16);

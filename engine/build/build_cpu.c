@@ -92,7 +92,7 @@ static int link_program(struct build_job *job, const char *object, const char *w
     if ((job->request->checks && check_object(job, object, err)) || link_stub_write(object, stub, err))
         return -1;
     const char *argv[BUILD_LINK_ARGUMENTS_MAX + 32] = {
-        "g++", "-o", program, object, stub, "-Wl,-u,debuggee_main,--wrap=main", job->library, folder, "-ljansson"};
+        "g++", "-o", program, object, stub, "-Wl,-u,debuggee_main,--wrap=main,--wrap=exit", job->library, folder, "-ljansson"};
     int n = 9;
     for (int i = 0; i < job->n_link_arguments; i++)
         argv[n++] = job->link_arguments[i];

@@ -93,7 +93,7 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
-    static const char names[] = "-u,debuggee_main,--wrap=main,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
+    static const char names[] = "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
                                 "--wrap=cudaLaunchKernelExC";
     const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler, architecture, "-o",         program, object,
                                                        "-Xlinker",    names,        job->library, folder};

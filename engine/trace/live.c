@@ -13,7 +13,6 @@ _Static_assert(sizeof LIVE_MAGIC == sizeof((struct live_header *)NULL)->magic, "
 void asc_kernel_defaults(struct asc_kernel *kernel)
 {
     memset(kernel, 0, sizeof *kernel);
-    kernel->dtypes = 1u << DTYPE_F16;
     kernel->layouts = ASC_SUPPORTS(BHLD);
     kernel->o_dtype = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

@@ -229,7 +229,8 @@ static int start_reader(struct inbox *inbox)
     return failed ? -1 : pthread_detach(reader);
 }
 
-/* The builder asks the linker for this name, and for __wrap_main in the place of main: a kernel's own is never called. */
+/* The builder asks the linker for this name, and for __wrap_main in the place of main: a kernel's own is never called.
+ */
 int debuggee_main(void);
 int debuggee_main(void)
 {
@@ -253,12 +254,12 @@ int debuggee_main(void)
     asc_describe(&kernel);
     if (!kernel.name)
         kernel.name = asc_kernel_name;
-    debuggee_host(&kernel);
     if (debuggee_prepare(device, sizeof device, why, sizeof why)) {
         say_check(wire_send(&inbox.wire, WIRE_DECLINED, json_pack("{s:i, s:o}", "id", 0, "why", debuggee_words(why)),
                             -1, NULL));
         return 1;
     }
+    debuggee_host(&kernel);
     if (hello(&inbox.wire, &kernel, device) || start_reader(&inbox))
         return 1;
     for (;;) {

@@ -1,0 +1,1 @@
+#include "engine/standin/extension.h"
