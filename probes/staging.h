@@ -258,7 +258,8 @@ ASC_DEVICE void asc_record_rows(int channel, asc_place place, int32_t kv, const 
 }
 
 /* The values of mma.m16n8's rows as a thread has them, T values[2], or [n][2] of n that stand below each other. */
-template <class Element> ASC_DEVICE Element &asc_row_value(Element (&values)[2], int i)
+template <class Element, class = typename asc_code<Element>::named>
+ASC_DEVICE Element &asc_row_value(Element (&values)[2], int i)
 {
     return values[i];
 }
@@ -266,11 +267,12 @@ template <class Element, int Count> ASC_DEVICE Element &asc_row_value(Element (&
 {
     return values[i / 2][i % 2];
 }
-template <class Element> constexpr int asc_row_values(const Element (&)[2])
+template <class Element, class = typename asc_code<Element>::named>
+ASC_CONSTEXPR int asc_row_values(const Element (&)[2])
 {
     return 2;
 }
-template <class Element, int Count> constexpr int asc_row_values(const Element (&)[Count][2])
+template <class Element, int Count> ASC_CONSTEXPR int asc_row_values(const Element (&)[Count][2])
 {
     return 2 * Count;
 }
