@@ -6,6 +6,7 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/trace/layout.h"
 #include <string.h>
 
 /* The row vector that the rule puts in: (factor entry[map(r)] + plus) ^ power; NaN where the map leads out of it. */
@@ -139,12 +140,18 @@ static bool forward_added(const struct search *search, const struct rule *rule, 
     const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (!from || from->rows != t->rows || from->cols != t->cols)
         return false;
+    const struct matrix *p =
+        rule->rows.tensor == asc_p ? &t->c->captured[from->kv * ASC_CHANNELS + (int)asc_p] : NULL;
+    if (p && !p->data)
+        return false;
     for (int r = 0; r < t->rows; r++)
         for (int col = 0; col < t->cols; col++) {
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
             const int row = map_at(&rule->map, r), at = map_at(&rule->col_map, col);
             const bool inside = row >= 0 && row < t->rows && at >= 0 && at < t->cols;
-            const double more = inside ? from->got[(size_t)row * (size_t)t->cols + (size_t)at] : 0;
+            const double more = !inside ? 0
+                                : p     ? dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + at))
+                                        : from->got[(size_t)row * (size_t)t->cols + (size_t)at];
             want[i] = t->want[i] + more;
             /* What was there has been rounded to the type that it was captured in. */
             bound[i] = t->bound[i] + 2 * BOUND_U * (fabs(more) + fabs(want[i]));
@@ -177,9 +184,34 @@ static bool forward_stale(const struct search *search, const struct sample_tile 
     return true;
 }
 
+/* Each element of U or O meets the α or l of a row that its column takes part in, as fragments have it. */
+static bool forward_dealt(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                          double *want, double *bound)
+{
+    const bool is_u = search->sample->channel == asc_u;
+    const double *x = is_u ? t->x.of[asc_alpha].value : t->x.l_prev.value;
+    const int R = (int)query_rows(t);
+    if (!x || t->next_alpha)
+        return false;
+    for (int i = 0; i < (int)sample_cells(t); i++) {
+        const int r = i / t->cols, from = map_at(&rule->map, (r << rule->keys.a) + i % t->cols) >> rule->keys.a;
+        const double other = from >= 0 && from < R ? x[from] : NAN, by = is_u ? other / x[r] : x[r] / other;
+        want[i] = is_u ? t->want[i] + (other - x[r]) * t->x.u_prev.value[i] : t->want[i] * by;
+        bound[i] = t->bound[i] * fmax(1, by) +
+                   4 * BOUND_U * (fabs(want[i]) + (is_u ? fabs(other * t->x.u_prev.value[i]) : 0));
+        if (other == x[r]) {
+            want[i] = t->want[i];
+            bound[i] = t->bound[i];
+        }
+    }
+    return true;
+}
+
 static bool forward_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                            double *want, double *bound)
 {
+    if (rule->keys.a)
+        return forward_dealt(search, rule, t, want, bound);
     const bool ends = search->sample->channel >= asc_o;
     struct operands x = t->x;
     double *vector = search->rows[1];

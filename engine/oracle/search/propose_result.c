@@ -225,6 +225,10 @@ static void propose_added(struct search *search)
     rule.turns = -1;
     rule.cost = 4;
     rule_try(search, &rule);
+    rule.rows.tensor = asc_p;
+    if (search->sample->channel == asc_s)
+        rule_try(search, &rule);
+    rule.rows.tensor = search->sample->channel;
     rule.turns = 0;
     rule.cost = 6;
     for (int by = 1; by < t->cols || by < t->rows; by *= 2) {

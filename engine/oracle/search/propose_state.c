@@ -522,6 +522,52 @@ static void propose_narrow(struct search *search, enum vector_slot slot, enum en
         }
 }
 
+/* The one row whose α or l an element of U or O has met; -1: none, or several. */
+static int row_met(const struct sample_tile *t, bool is_u, size_t i)
+{
+    const double *x = is_u ? t->x.of[asc_alpha].value : t->x.l_prev.value;
+    const size_t r = i / (size_t)t->cols;
+    const double before = is_u ? t->x.u_prev.value[i] : t->got[i];
+    const double met = is_u ? x[r] + (t->got[i] - t->want[i]) / before : t->want[i] * x[r] / before;
+    double unit = 0, half_tiny = 0;
+    int found = -1;
+    bound_narrow(t->type, &unit, &half_tiny);
+    const double off = (2 * t->bound[i] + unit * fabs(t->got[i])) / fabs(before) * (is_u ? 1 : x[r]) + 1e-6;
+    for (int from = 0; from < rows_in(t); from++)
+        if (fabs(x[from] - met) <= off)
+            found = found == -1 ? from : -2;
+    return found;
+}
+
+/* Elements of a fragment that are taken for those of other rows: which, by the bits of row and column. */
+static void propose_dealt(struct search *search, enum vector_slot slot, enum entry entry)
+{
+    enum { PAIRS = 384, LEAST = 48 };
+    const struct sample *s = search->sample;
+    struct pair pairs[PAIRS];
+    struct rule rule = rule_new(RULE_VECTOR);
+    size_t n = 0, seen = 0;
+    int bits = 0;
+    while (1 << bits < s->tiles[0].cols)
+        bits++;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        for (size_t i = 0; i < sample_cells(t) && !t->next_alpha; i++) {
+            if (!is_wrong_number(t, i) || seen++ % (1 + s->wrong / PAIRS))
+                continue;
+            const int row = row_met(t, s->channel == asc_u, i), col = (int)(i % (size_t)t->cols);
+            if (row >= 0 && n < PAIRS)
+                pairs[n++] = (struct pair){(int)(i / (size_t)t->cols) << bits | col, row << bits | col};
+        }
+    }
+    rule.slot = slot;
+    rule.entry = entry;
+    rule.keys.a = bits;
+    rule.cost = n < LEAST ? INFINITY : 4 + map_fit(pairs, n, s->tiles[0].c->br << bits, &rule.map);
+    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
+        rule_try(search, &rule);
+}
+
 void propose_state(struct search *search)
 {
     switch (search->sample->channel) {
@@ -559,12 +605,14 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-5, solve_reciprocal);
         propose_narrow(search, SLOT_ALPHA, ENTRY_ALPHA);
+        propose_dealt(search, SLOT_ALPHA, ENTRY_ALPHA);
         break;
     case asc_o:
         solve_and_identify(search, RULE_VECTOR, SLOT_L, 1, 2e-3, solve_l_of_o);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-3, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-3, solve_reciprocal);
         propose_narrow(search, SLOT_L, ENTRY_L);
+        propose_dealt(search, SLOT_L, ENTRY_L);
         break;
     case asc_lse:
         propose_logarithm(search);

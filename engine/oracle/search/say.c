@@ -157,6 +157,56 @@ static void say_result(const struct sample *s, const struct rule *rule, const ch
     add(out, bytes, "%s is what it should be times %s", stage, number);
 }
 
+/* "bit 3 of the row", "bits 0 to 4 of the column", of an index whose lower `low` bits are `lower`. */
+static void say_bit_run(int first, int last, int low, const char *lower, char *out, size_t bytes)
+{
+    const char *of = first < low ? lower : "row";
+    const int from = first < low ? 0 : low;
+    if (first == last)
+        add(out, bytes, "bit %d of the %s", first - from, of);
+    else
+        add(out, bytes, "bits %d to %d of the %s", first - from, last - from, of);
+}
+
+/* The last bit of those from k on that come from their places just as bit k does. */
+static int last_alike(const struct map *map, int low, int k)
+{
+    const unsigned places = (1u << low) - 1;
+    int last = k;
+    while (last + 1 < map->bits && last + 1 != low) {
+        const unsigned row = map->row[last], next = map->row[last + 1];
+        /* A run stays within the row or the column on both sides. */
+        if (next != row << 1 || !row || (row & places & ~(places >> 1)) ||
+            (map->flip >> (last + 1) & 1) != (map->flip >> last & 1))
+            break;
+        last++;
+    }
+    return last;
+}
+
+/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
+static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
+{
+    for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
+        if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
+            continue;
+        const int last = last_alike(map, low, k);
+        add(out, bytes, n++ ? ", " : "");
+        say_bit_run(k, last, low, lower, out, bytes);
+        add(out, bytes, last > k ? " are" : " is");
+        for (int i = 0, m = 0; i < map->bits; i++)
+            if (map->row[k] >> i & 1) {
+                add(out, bytes, m++ ? " xor " : " ");
+                say_bit_run(i, i + last - k, low, lower, out, bytes);
+            }
+        if (map->flip >> k & 1)
+            add(out, bytes, map->row[k] ? " inverted" : " 1");
+        else if (!map->row[k])
+            add(out, bytes, " 0");
+        behind = last + 1;
+    }
+}
+
 static void say_vector(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
 {
     static const char *const roles[VECTOR_SLOTS] = {
@@ -171,6 +221,11 @@ static void say_vector(const struct sample *s, const struct rule *rule, const ch
         add(out, bytes, "%s of the tiles before is rescaled by ", stage);
     else
         add(out, bytes, "%s is made with another %s: ", stage, before ? "l_prev" : roles[rule->slot]);
+    if (rule->keys.a) {
+        add(out, bytes, "%s of another row: ", roles[rule->slot]);
+        say_moved_bits(&rule->map, rule->keys.a, "column", out, bytes);
+        return;
+    }
     say_entry(s, rule, out, bytes);
 }
 
@@ -307,56 +362,6 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
         map_words(&f->head, "h", words, sizeof words);
         add(out, bytes, ", head %s %s h, counted through the batches", words,
             f->by_query ? "for query head" : "where it should be");
-    }
-}
-
-/* "bit 3 of the row", "bits 0 to 4 of the column", of an index whose lower `low` bits are `lower`. */
-static void say_bit_run(int first, int last, int low, const char *lower, char *out, size_t bytes)
-{
-    const char *of = first < low ? lower : "row";
-    const int from = first < low ? 0 : low;
-    if (first == last)
-        add(out, bytes, "bit %d of the %s", first - from, of);
-    else
-        add(out, bytes, "bits %d to %d of the %s", first - from, last - from, of);
-}
-
-/* The last bit of those from k on that come from their places just as bit k does. */
-static int last_alike(const struct map *map, int low, int k)
-{
-    const unsigned places = (1u << low) - 1;
-    int last = k;
-    while (last + 1 < map->bits && last + 1 != low) {
-        const unsigned row = map->row[last], next = map->row[last + 1];
-        /* A run stays within the row or the column on both sides. */
-        if (next != row << 1 || !row || (row & places & ~(places >> 1)) ||
-            (map->flip >> (last + 1) & 1) != (map->flip >> last & 1))
-            break;
-        last++;
-    }
-    return last;
-}
-
-/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
-static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
-{
-    for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
-        if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
-            continue;
-        const int last = last_alike(map, low, k);
-        add(out, bytes, n++ ? ", " : "");
-        say_bit_run(k, last, low, lower, out, bytes);
-        add(out, bytes, last > k ? " are" : " is");
-        for (int i = 0, m = 0; i < map->bits; i++)
-            if (map->row[k] >> i & 1) {
-                add(out, bytes, m++ ? " xor " : " ");
-                say_bit_run(i, i + last - k, low, lower, out, bytes);
-            }
-        if (map->flip >> k & 1)
-            add(out, bytes, map->row[k] ? " inverted" : " 1");
-        else if (!map->row[k])
-            add(out, bytes, " 0");
-        behind = last + 1;
     }
 }
 
@@ -564,7 +569,8 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_ADDED:
         if (rule->turns)
-            add(out, bytes, "to %s is added that of the tile visited before: it is not cleared", stage);
+            add(out, bytes, "to %s is added %s of the tile visited before: it is not cleared", stage,
+                rule->rows.tensor == asc_p ? "the P" : "that");
         else
             add(out, bytes, "to %s is added that of %s %d before: it is not cleared", stage,
                 rule->map.kind == MAP_SAME ? "the column" : "the row", -rule->map.a - rule->col_map.a);
