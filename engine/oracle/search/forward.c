@@ -140,8 +140,7 @@ static bool forward_added(const struct search *search, const struct rule *rule, 
     const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (!from || from->rows != t->rows || from->cols != t->cols)
         return false;
-    const struct matrix *p =
-        rule->rows.tensor == asc_p ? &t->c->captured[from->kv * ASC_CHANNELS + (int)asc_p] : NULL;
+    const struct matrix *p = rule->rows.tensor == asc_p ? &t->c->captured[from->kv * ASC_CHANNELS + (int)asc_p] : NULL;
     if (p && !p->data)
         return false;
     for (int r = 0; r < t->rows; r++)
@@ -197,8 +196,8 @@ static bool forward_dealt(const struct search *search, const struct rule *rule, 
         const int r = i / t->cols, from = map_at(&rule->map, (r << rule->keys.a) + i % t->cols) >> rule->keys.a;
         const double other = from >= 0 && from < R ? x[from] : NAN, by = is_u ? other / x[r] : x[r] / other;
         want[i] = is_u ? t->want[i] + (other - x[r]) * t->x.u_prev.value[i] : t->want[i] * by;
-        bound[i] = t->bound[i] * fmax(1, by) +
-                   4 * BOUND_U * (fabs(want[i]) + (is_u ? fabs(other * t->x.u_prev.value[i]) : 0));
+        bound[i] =
+            t->bound[i] * fmax(1, by) + 4 * BOUND_U * (fabs(want[i]) + (is_u ? fabs(other * t->x.u_prev.value[i]) : 0));
         if (other == x[r]) {
             want[i] = t->want[i];
             bound[i] = t->bound[i];

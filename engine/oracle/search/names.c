@@ -90,7 +90,7 @@ static bool of_rows(const struct naming *n)
 static bool is_partial(const struct naming *n)
 {
     const struct region *region = &n->rule->region;
-    bool partial = region->row_bit != 0 || region->some_rows || n->rule->rows.partly;
+    bool partial = region->some_rows || n->rule->rows.partly;
     if (n->rule->kind == RULE_SCALE) /* which is one of groups of rows as it is */
         return false;
     for (int i = 0; i < region->n; i++)

@@ -546,14 +546,16 @@ static void propose_dealt(struct search *search, enum vector_slot slot, enum ent
     const struct sample *s = search->sample;
     struct pair pairs[PAIRS];
     struct rule rule = rule_new(RULE_VECTOR);
+    const size_t step = (s->wrong + s->right) / PAIRS | 1; /* odd: it comes to all columns */
     size_t n = 0, seen = 0;
     int bits = 0;
     while (1 << bits < s->tiles[0].cols)
         bits++;
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
-        for (size_t i = 0; i < sample_cells(t) && !t->next_alpha; i++) {
-            if (!is_wrong_number(t, i) || seen++ % (1 + s->wrong / PAIRS))
+        /* Those that are right say which bits stay. */
+        for (size_t i = 0, all = wrong_cells(t) ? sample_cells(t) : 0; i < all && !t->next_alpha; i++) {
+            if (t->cell[i] > CELL_WRONG || !isfinite(t->got[i]) || seen++ % step)
                 continue;
             const int row = row_met(t, s->channel == asc_u, i), col = (int)(i % (size_t)t->cols);
             if (row >= 0 && n < PAIRS)

@@ -11,39 +11,40 @@
 #include "engine/trace/layout.h"
 #include <stdio.h>
 
-/* The largest value, signs kept. */
-static double largest_of(const struct matrix *m)
-{
-    double largest = 0;
-    for (int r = 0; r < m->rows; r++)
-        for (int d = 0; d < m->cols; d++)
-            largest = fmax(largest, dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d)));
-    return largest;
-}
-
-static double scale_of(const struct rule *rule, const struct source *source, int row)
-{
-    const int share = rule->share > 0 ? rule->share : source->rows.rows, first = row / share * share;
-    struct matrix group = source->rows;
-    float scale = 1;
-    group.rows = source->rows.rows - first < share ? source->rows.rows - first : share;
-    group.data = (const unsigned char *)group.data + (size_t)(first * group.row_stride) * dtype_bytes(group.dtype);
-    if (rule->is_signed)
-        return (double)quantizer_of(codes_type(source->coding.quantized), (float)largest_of(&group), QUANTISE_DIVISION)
-            .scale;
-    codes_make_scales(&group, source->coding.quantized, 0, &scale);
-    return (double)scale * rule->factor;
-}
-
-/* The scale that the rows alone have whose bits are `value`. */
-static double scale_of_part(const struct rule *rule, const struct source *source, int value)
+/* The largest magnitudes, and the largest values, of all rows of a head, [2][rows]; NULL without memory. */
+static const double *amax_of(struct search *search, const struct source *source)
 {
     const struct matrix *m = &source->rows;
+    if (search->amax_of == source)
+        return search->amax;
+    double *amax = realloc(search->amax, 2 * (size_t)m->rows * sizeof *amax);
+    search->failed |= !amax;
+    if (!amax)
+        return NULL;
+    for (int r = 0; r < m->rows; r++) {
+        amax[r] = amax[m->rows + r] = 0;
+        for (int d = 0; d < m->cols; d++) {
+            const double x = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d));
+            amax[r] = fmax(amax[r], fabs(x));
+            amax[m->rows + r] = fmax(amax[m->rows + r], x);
+        }
+    }
+    search->amax = amax;
+    search->amax_of = source;
+    return amax;
+}
+
+/* The scale that rows `first` .. `end` - 1 make; of them alone those whose bits are `part`, if there are such bits. */
+static double scale_of(const struct rule *rule, const struct source *source, const double *of_rows, int first, int end,
+                       int part)
+{
+    const double *x = of_rows + (rule->is_signed ? source->rows.rows : 0);
     double amax = 0;
-    for (int r = 0; r < m->rows; r++)
-        for (int d = 0; d < m->cols && lane_bits_of(r, rule->lanes) == value; d++)
-            amax = fmax(amax, fabs(dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d))));
-    return (double)quantizer_of(codes_type(source->coding.quantized), (float)amax, QUANTISE_DIVISION).scale;
+    for (int r = first; r < end && r < source->rows.rows; r++)
+        if (rule->lanes.n == 0 || lane_bits_of(r, rule->lanes) == part)
+            amax = fmax(amax, x[r]);
+    return (double)quantizer_of(codes_type(source->coding.quantized), (float)amax, QUANTISE_DIVISION).scale *
+           rule->factor;
 }
 
 /* u8 has 256 codes, from -128 to 127 as values. */
@@ -79,8 +80,11 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
     int group = -1;
     if (!source || !source->rows.data || source->coding.quantized == ASC_QUANTIZED_GIVEN)
         return false;
+    const double *amax = amax_of(search, source);
+    if (!amax)
+        return false;
     for (int i = 0; i < 1 << rule->lanes.n && rule->lanes.n > 0; i++)
-        of_part[i] = scale_of_part(rule, source, i);
+        of_part[i] = scale_of(rule, source, amax, 0, source->rows.rows, i);
     for (int r = 0; r < t->rows; r++) {
         const int row = row_of_head(t, ch, r), part = lane_bits_of(row, rule->lanes);
         if (row >= source->rows.rows)
@@ -88,7 +92,9 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
         if (rule->lanes.n > 0)
             scale = of_part[rule->lanes.always >= 0 ? rule->lanes.always : part];
         else if (group < 0 || (rule->share > 0 && row / rule->share != group))
-            scale = scale_of(rule, source, row);
+            scale = rule->share > 0 ? scale_of(rule, source, amax, row / rule->share * rule->share,
+                                               (row / rule->share + 1) * rule->share, 0)
+                                    : scale_of(rule, source, amax, 0, source->rows.rows, 0);
         group = rule->share > 0 ? row / rule->share : 0;
         const double back = raw ? 1 : rule->lanes.n > 0 && rule->lanes.low ? of_part[0] : scale;
         for (int d = 0; d < t->cols; d++) {

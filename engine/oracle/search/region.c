@@ -58,15 +58,8 @@ bool term_holds(const struct term *term, int x)
     }
 }
 
-static bool bits_hold(const struct region *region, int row, int col)
-{
-    return !region->row_bit || (!(row & region->row_bit) != !(col & region->col_bit)) == region->differ;
-}
-
 bool region_holds(const struct region *region, const struct sample_tile *t, int row, int col)
 {
-    if (!bits_hold(region, row, col))
-        return false;
     for (int i = 0; i < region->n; i++)
         if (!term_holds(&region->term[i], axis_value(t, region->term[i].axis, row, col)))
             return false;
@@ -179,12 +172,17 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, struct t
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *tile = &s->tiles[i];
         for (int r = 0; r < tile->rows; r++) {
+            int x[2];
+            for (int k = 0; k < 2; k++)
+                x[k] = axis_value(tile, t->axis[k], r, 0);
             for (int col = 0; col < tile->cols; col++) {
                 const uint8_t label = labels[i][(size_t)r * (size_t)tile->cols + (size_t)col];
                 if (label == LABEL_SILENT)
                     continue;
-                const size_t at = (size_t)axis_value(tile, t->axis[0], r, col) * (size_t)t->n[1] +
-                                  (size_t)axis_value(tile, t->axis[1], r, col);
+                for (int k = 0; k < 2; k++)
+                    if (t->axis[k] == AXIS_COL || t->axis[k] == AXIS_KEY)
+                        x[k] = axis_value(tile, t->axis[k], r, col);
+                const size_t at = (size_t)x[0] * (size_t)t->n[1] + (size_t)x[1];
                 t->in[at] += label == LABEL_IN;
                 t->out[at] += label == LABEL_OUT;
             }
@@ -254,41 +252,14 @@ static void fit_pair(const struct table *t, struct region *best)
         best->bits = 0;
 }
 
-/* A bit of the row against a bit of the column. */
-static void fit_bits(const struct table *t, struct region *best)
-{
-    for (int row_bit = 1; row_bit < t->n[0]; row_bit *= 2) {
-        for (int col_bit = 1; col_bit < t->n[1]; col_bit *= 2) {
-            for (int differ = 0; differ < 2; differ++) {
-                const struct region region = {.row_bit = row_bit,
-                                              .col_bit = col_bit,
-                                              .differ = differ,
-                                              .bits = 4 + log2(t->n[0]) + log2(t->n[1])};
-                uint64_t in = 0, out = 0;
-                for (int r = 0; r < t->n[0]; r++)
-                    for (int c = 0; c < t->n[1]; c++) {
-                        const size_t i = (size_t)r * (size_t)t->n[1] + (size_t)c;
-                        in += bits_hold(&region, r, c) ? 0 : t->in[i];
-                        out += bits_hold(&region, r, c) ? t->out[i] : 0;
-                    }
-                if (in == 0 && out == 0 && region.bits < best->bits)
-                    *best = region;
-            }
-        }
-    }
-}
-
 static void fit_axes(const struct sample *s, uint8_t *const *labels, enum axis a, enum axis b, struct region *best)
 {
     struct table t = {.axis = {a, b}, .n = {extent_of(s, a), extent_of(s, b)}};
     /* Rows of a long head against elements: too many cells, and a row says what both do. */
     if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
         return;
-    if (table_count(s, labels, &t)) {
+    if (table_count(s, labels, &t))
         fit_pair(&t, best);
-        if (a == AXIS_ROW && b == AXIS_COL)
-            fit_bits(&t, best);
-    }
     free(t.in);
 }
 

@@ -43,10 +43,7 @@ enum { REGION_TERMS = 2 };
 
 struct region {
     struct term term[REGION_TERMS];
-    int n; /* 0: everywhere, but for what follows */
-    /* Of one bit of the row and one of the column: they differ (differ 1) or are the same (0), as where the elements of
-       a fragment are dealt to the wrong rows. row_bit 0: no such condition. */
-    int row_bit, col_bit, differ;
+    int n;          /* 0: everywhere, but for what follows */
     bool some_rows; /* in rows alone in which nothing speaks against it: what they share is no region */
     double alpha;   /* they are those whose α is so much, with by_alpha 1: or more, -1: or less */
     int by_alpha;

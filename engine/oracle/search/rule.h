@@ -177,7 +177,9 @@ struct search {
     double *rows[4];         /* [R] row vectors */
     double *operand, *loose; /* [R or Bc][head_dim] or [R][Bc] */
     int *seen[2];            /* owned, one block: [R] */
-    uint8_t **labels;        /* owned, [tiles][rows * cols] */
+    double *amax;            /* owned: of the rows of amax_of */
+    const struct source *amax_of;
+    uint8_t **labels; /* owned, [tiles][rows * cols] */
     struct rule best, second;
     size_t tried;
     bool failed;

@@ -104,10 +104,6 @@ void region_say(const struct region *region, char *out, size_t bytes)
         add(out, bytes, " in rows whose α is %.4g or %s", region->alpha, region->by_alpha > 0 ? "more" : "less");
     else if (region->some_rows)
         add(out, bytes, " in some rows alone, which no region tells");
-    if (region->row_bit)
-        add(out, bytes, " where bit %d of the row and bit %d of the column %s",
-            __builtin_ctz((unsigned)region->row_bit), __builtin_ctz((unsigned)region->col_bit),
-            region->differ ? "differ" : "are the same");
     for (int i = region->n - 1; i >= 0; i--) {
         add(out, bytes, i == region->n - 1 ? " in " : " of ");
         say_term(&region->term[i], out, bytes);

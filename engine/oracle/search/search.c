@@ -51,6 +51,7 @@ static void search_end(struct search *search)
     for (int i = 0; search->labels && i < search->sample->n; i++)
         free(search->labels[i]);
     free(search->labels);
+    free(search->amax);
     free(search->seen[0]);
     free(search->room);
 }
