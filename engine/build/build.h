@@ -80,6 +80,8 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
    -fno-strict-aliasing: kernels reinterpret shared memory, as nvcc lets them.
    -fno-pie: with -no-pie at the link, thread-local storage is one instruction away and line tables need no offset. */
 extern const char *const simt_compile_flags[];
+/* The same for clang++ (ATTNSCOPE_CXX). */
+extern const char *const simt_clang_flags[];
 
 /* The same with access checks, by clang++ and, where that is not found, by g++: every access of the kernel calls the
    runtime (checks/hooks.c). clang++ comes first: g++ has no hooks for objects of class type, as __half, that are handed

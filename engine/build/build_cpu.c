@@ -25,16 +25,21 @@ static bool is_found(const char *program)
 
 static int find_compiler(struct build_job *job, struct err *err)
 {
-    (void)err;
-    job->clang = job->request->checks && is_found("clang++");
-    snprintf(job->compiler, sizeof job->compiler, "%s", job->clang ? "clang++" : "g++");
+    const char *asked = getenv("ATTNSCOPE_CXX"),
+               *name = job->request->checks && is_found("clang++") ? "clang++" : "g++";
+    if (asked && *asked)
+        name = asked;
+    const int n = snprintf(job->compiler, sizeof job->compiler, "%s", name);
+    if (n < 0 || (size_t)n >= sizeof job->compiler)
+        return err_set(err, ERR_INPUT, "ATTNSCOPE_CXX", "the name of the compiler is too long");
+    job->clang = strstr(path_name(name), "clang") != NULL;
     return 0;
 }
 
 static const char *const *compile_flags(const struct build_job *job)
 {
     if (!job->request->checks)
-        return simt_compile_flags;
+        return job->clang ? simt_clang_flags : simt_compile_flags;
     return job->clang ? simt_checked_clang_flags : simt_checked_gcc_flags;
 }
 
@@ -92,7 +97,8 @@ static int link_program(struct build_job *job, const char *object, const char *w
     if ((job->request->checks && check_object(job, object, err)) || link_stub_write(object, stub, err))
         return -1;
     const char *argv[BUILD_LINK_ARGUMENTS_MAX + 32] = {
-        "g++", "-o", program, object, stub, "-Wl,-u,debuggee_main,--wrap=main,--wrap=exit", job->library, folder, "-ljansson"};
+        "g++",        "-o",   program,    object, stub, "-Wl,-u,debuggee_main,--wrap=main,--wrap=exit",
+        job->library, folder, "-ljansson"};
     int n = 9;
     for (int i = 0; i < job->n_link_arguments; i++)
         argv[n++] = job->link_arguments[i];
@@ -137,32 +143,32 @@ const char *const simt_compile_flags[] = {
     NULL,
 };
 
-#define CHECKED                                                                                                        \
+#define COMMON                                                                                                         \
     "-x", "c++", "-std=c++17", "-O2", "-g", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
-        "-Wno-unknown-pragmas", "-Wno-attributes", "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment",     \
-        "-ftrivial-auto-var-init=pattern", "-fdata-sections" /* link_stub_spread */
+        "-Wno-unknown-pragmas", "-Wno-attributes", "-ftrivial-auto-var-init=pattern"
+#define CHECKED                                                                                                        \
+    COMMON, "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment", "-fdata-sections" /* link_stub_spread */
+#define CLANG                                                                                                          \
+    "-Wno-undefined-internal", /* extern __shared__ arrays in an unnamed namespace: the link stub has them */          \
+        "-Wno-unused-command-line-argument", /* what a preprocessed source needs no more */                            \
+        "-Wno-ignored-attributes",           /* __shared__ on a declaration */                                         \
+        "-gdwarf-4",                         /* what every libbacktrace reads */                                       \
+        "-ffp-exception-behavior=maytrap", /* else a division moves in front of the test that guards it, and traps */  \
+        "-mllvm",                                                                                                      \
+        "-simplifycfg-sink-common=false", /* what two branches do alike stays in both: as one it has no line */        \
+        "-mllvm", "-simplifycfg-hoist-common=false", "-mllvm", "-enable-tail-merge=false", "-mllvm",                   \
+        "-no-stack-coloring", /* a tensor may point at a local of the function that made it: registers, on a GPU */    \
+        "-mllvm", "-dse-memoryssa-scanlimit=0" /* and what was stored there stays */
+
+const char *const simt_clang_flags[] = {COMMON, "-fno-omit-frame-pointer", CLANG, NULL};
 
 const char *const simt_checked_clang_flags[] = {
     CHECKED,
-    "-Wno-undefined-internal",           /* extern __shared__ arrays in an unnamed namespace: the link stub has them */
-    "-Wno-unused-command-line-argument", /* what a preprocessed source needs no more */
-    "-Wno-ignored-attributes",           /* __shared__ on a declaration */
-    "-gdwarf-4",                         /* what every libbacktrace reads */
-    "-ffp-exception-behavior=maytrap",   /* else a division moves in front of the test that guards it, and traps */
-    "-fno-vectorize",                    /* accesses of more than 16 bytes get no hooks */
+    CLANG,
+    "-fno-vectorize", /* accesses of more than 16 bytes get no hooks */
     "-fno-slp-vectorize",
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
-    "-mllvm",
-    "-simplifycfg-sink-common=false", /* what two branches do alike stays in both: as one it has no line */
-    "-mllvm",
-    "-simplifycfg-hoist-common=false",
-    "-mllvm",
-    "-enable-tail-merge=false",
-    "-mllvm",
-    "-no-stack-coloring", /* a tensor may point at a local of the function that made it: registers, on a GPU */
-    "-mllvm",
-    "-dse-memoryssa-scanlimit=0", /* and what was stored there stays */
     NULL,
 };
 

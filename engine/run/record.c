@@ -82,6 +82,8 @@ static int32_t choose_dtype(uint32_t set, int32_t wanted, int32_t same)
 void adopt_types(const struct child_hello *hello, struct scenario *scenario)
 {
     struct asc_problem *p = &scenario->problem;
+    if (!scenario_stated(scenario, KEY_LAYOUT) && hello->layouts && !(hello->layouts & 1u << p->layout))
+        p->layout = (int32_t)__builtin_ctz(hello->layouts);
     if (!scenario_stated(scenario, KEY_DTYPE))
         p->dtype = choose_dtype(hello->dtypes, p->dtype, p->dtype);
     if (!scenario_stated(scenario, KEY_K_DTYPE))

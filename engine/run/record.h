@@ -47,8 +47,8 @@ int record_again(struct recorder *r, const struct runner_paths *paths, const str
                  struct trace **out, struct err *err);
 void recorder_free(struct recorder *r);
 
-/* The types of Q, K and V where a scenario leaves them open: their defaults where the kernel takes them, else the first
-   type that it takes. */
+/* The layout and the types of Q, K and V where a scenario leaves them open: their defaults where the kernel takes them,
+   else the first that it takes. */
 void adopt_types(const struct child_hello *hello, struct scenario *scenario);
 
 /* Which backend a scenario asks for, enum scenario_backend: itself, or by ATTNSCOPE_BACKEND where that leaves it open.

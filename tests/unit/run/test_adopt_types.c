@@ -50,8 +50,27 @@ static void test_what_is_stated_stays(void **state)
     CHECK(&mixed, DTYPE_F16, DTYPE_F32, DTYPE_E4M3, "shape.k_dtype", "f32");
 }
 
+static void test_layouts(void **state)
+{
+    (void)state;
+    const struct child_hello rows = {.dtypes = f16, .layouts = ASC_SUPPORTS(BLHD)},
+                             both = {.dtypes = f16, .layouts = 3};
+    struct scenario s;
+    struct err err;
+    scenario_init(&s);
+    adopt_types(&both, &s);
+    assert_int_equal(s.problem.layout, ASC_BHLD);
+    adopt_types(&rows, &s);
+    assert_int_equal(s.problem.layout, ASC_BLHD);
+    assert_int_equal(scenario_set(&s, "shape.layout", "BHLD", &err), 0);
+    adopt_types(&rows, &s);
+    assert_int_equal(s.problem.layout, ASC_BHLD);
+    scenario_free(&s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_open), cmocka_unit_test(test_what_is_stated_stays)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_open), cmocka_unit_test(test_what_is_stated_stays),
+                                       cmocka_unit_test(test_layouts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
