@@ -93,8 +93,9 @@ static int link_program(struct build_job *job, const char *object, const char *w
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
-    static const char names[] = "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
-                                "--wrap=cudaLaunchKernelExC";
+    static const char names[] =
+        "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaMalloc,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
+        "--wrap=cudaLaunchKernelExC";
     const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler, architecture, "-o",         program, object,
                                                        "-Xlinker",    names,        job->library, folder};
     int n = 9;

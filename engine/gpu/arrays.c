@@ -1,6 +1,7 @@
 #include "engine/gpu/arrays.h"
 
 #include "engine/base/dtype.h"
+#include "engine/child/debuggee/debuggee.h"
 #include "engine/gpu/cuda_error.h"
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,22 @@ static cudaError_t fill(unsigned char *memory, size_t bytes, const uint16_t *zon
         status = cudaMemcpy(memory + done, memory, n, cudaMemcpyDeviceToDevice);
         done += n;
     }
+    return status;
+}
+
+/* The linker's --wrap puts this in the place of the runtime's: what the kernel's host code allocates is never written,
+   as the run's own arrays are. */
+cudaError_t __real_cudaMalloc(void **, size_t);            /* NOLINT(*-identifier) */
+cudaError_t __wrap_cudaMalloc(void **, size_t);            /* NOLINT(*-identifier) */
+cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes) /* NOLINT(*-identifier) */
+{
+    const cudaError_t status = __real_cudaMalloc(memory, bytes);
+    uint16_t *zone = status == cudaSuccess && debuggee_in_host_code() ? make_zone() : NULL;
+    if (zone && bytes >= ZONE_BYTES)
+        fill(*memory, bytes, zone);
+    else if (zone)
+        cudaMemcpy(*memory, zone, bytes, cudaMemcpyHostToDevice);
+    free(zone);
     return status;
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -48,6 +49,16 @@ class HostCode(unittest.TestCase):
     def test_host_code_that_exits_declines(self):
         done = run("fragments", "--shape", "1,1,64,64")
         self.assertEqual((done.returncode, done.stderr), (2, "attnscope: fragments: its host code called exit(2)\n"))
+
+    def test_what_host_code_allocates_is_never_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "part.cu"
+            text = (ROOT / "tests/host_code/extension.cu").read_text(encoding="utf-8")
+            path.write_text(text.replace("for (int x = 0; x < d; x++)\n        O[", "for (int x = 0; x < d - 1; x++)\n        O["), encoding="utf-8")
+            done = subprocess.run([ATTNSCOPE, "run", path, "--backend", "gpu", "--shape", "1,1,50,64"], cwd=ROOT,
+                                  capture_output=True, text=True, timeout=280, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("O was never written in 50 of 3200 elements", done.stdout)
 
     def test_launches_are_reported(self):
         done = subprocess.run([ATTNSCOPE, "profile", "tests/host_code/pointers.cu", "--shape", FILES["pointers"], "--json"],

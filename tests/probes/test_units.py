@@ -18,6 +18,7 @@ import tap  # noqa: E402
 from release_code import find_nvcc  # noqa: E402
 
 ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
+WRAPPED = re.sub(r'"\s*"', "", re.search(r'names\[\] =\s*"([^;]*)";', (ROOT / "engine/build/build_gpu.c").read_text()).group(1))
 GPU_LIBRARY = ROOT / "build/libdebuggee_gpu.a"
 
 
@@ -102,8 +103,8 @@ class Units(unittest.TestCase):
             self.tool(nvcc, "-std=c++17", "-arch=sm_90", "-rdc=false", "-DASC_MODE=1", "-DASC_BUILD=1", "-I",
                       str(ROOT / "build/include"), "-c", "-o", objects[-1], str(self.path / f"{name}.cu"))
         self.tool("ld", "-r", "--unique", "-o", str(self.path / "kernel.o"), *objects)
-        self.tool(nvcc, "-arch=sm_90", "-o", str(self.path / "program"), str(self.path / "kernel.o"), "-Xlinker", "-u",
-                  "-Xlinker", "debuggee_main", str(GPU_LIBRARY), "-L", str(ROOT / "build"), "-ljansson", "-lpthread",
+        self.tool(nvcc, "-arch=sm_90", "-o", str(self.path / "program"), str(self.path / "kernel.o"), "-Xlinker",
+                  WRAPPED, str(GPU_LIBRARY), "-L", str(ROOT / "build"), "-ljansson", "-lpthread",
                   "-ldl", "-lm")
         symbols = self.tool("nm", str(self.path / "program"))
         self.assertEqual(symbols.count("asc_module_here"), 2)

@@ -17,7 +17,7 @@ static struct asc_kernel hosted;
 static char why[512];
 
 static struct {
-    bool inside; /* of the host code */
+    bool inside, rehearsed; /* of the host code */
     pthread_t thread;
     jmp_buf left;
 } host;
@@ -34,6 +34,11 @@ void __wrap_exit(int status) /* NOLINT(*-identifier) */
     longjmp(host.left, 1);
 }
 
+bool debuggee_in_host_code(void)
+{
+    return host.inside && !host.rehearsed && pthread_equal(host.thread, pthread_self());
+}
+
 /* NULL, or the sentence of why. */
 static const char *call(const struct asc_problem *problem, struct asc_plan *plan, void *stream)
 {
@@ -43,6 +48,7 @@ static const char *call(const struct asc_problem *problem, struct asc_plan *plan
         return why;
     }
     host.inside = true;
+    host.rehearsed = plan != NULL;
     const bool done = asc_run_host(&hosted, problem, plan, stream, why, sizeof why);
     host.inside = false;
     return done ? NULL : why;
