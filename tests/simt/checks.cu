@@ -29,6 +29,15 @@ __global__ void same_value()
     sink[threadIdx.x] = m[threadIdx.x % 64];
 }
 
+// A harmful race behind one of the same value, and one that is harmful not at first.
+__global__ void ranked()
+{
+    __shared__ int x[4], y[4], z[4];
+    x[threadIdx.x / 64] = 1;                    // at: ranked-same
+    y[threadIdx.x / 64] = threadIdx.x;          // at: ranked
+    z[threadIdx.x / 64] = threadIdx.x / 48 % 2; // at: ranked-later
+}
+
 __global__ void write_read(bool barrier)
 {
     __shared__ float x[128];
@@ -485,6 +494,7 @@ extern "C" int simt_case(const char *name)
     if (!strcmp(name, text))                                                                                           \
         return simt_launch_kernel(text, kernel, dim3(grid), dim3(block), shared, ##__VA_ARGS__);
     CASE("write-write", write_write, 1, 128, 0)
+    CASE("ranked", ranked, 2, 128, 0)
     CASE("same-value", same_value, 1, 128, 0)
     CASE("write-read", write_read, 1, 128, 0, false)
     CASE("clean-write-read", write_read, 1, 128, 0, true)

@@ -79,7 +79,7 @@ void checks_begin_block(struct worker *w, uint64_t number)
     c->shared_bytes = make_cells(c, bytes) ? bytes : 0;
     if (!c->shared_bytes && bytes)
         report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "out of memory for the access checks");
-    c->n_stores = 0;
+    c->n_stores = c->twice.bytes = 0;
     symbols_read(c->shared_begin, bytes);
     if (c->shared_bytes)
         shadow_clear(c, w->launch->shared_bytes);

@@ -12,6 +12,7 @@
 
 #define LINES_MAX 16384u
 #define TOLD_MAX 256u
+#define HELD_MAX 64u
 #define SITE_LINE 0x80000000u /* programs lie below: they are linked without -pie */
 
 /* Calls that came with a line, by their address. Entries stay for good, so readers need no lock. */
@@ -33,6 +34,14 @@ static struct told {
     uint64_t times;
 } told[TOLD_MAX];
 static unsigned n_told;
+/* What waits to be told, under lock. */
+static struct held {
+    struct simt_report report;
+    char text[480];
+    struct fiber who;
+    uint64_t times;
+} held[HELD_MAX];
+static unsigned n_held;
 
 /* Of this call, or the free entry where it belongs; LINES_MAX: there is neither. */
 static unsigned find_line(uint32_t pc, int line)
@@ -124,41 +133,87 @@ static unsigned number_of(enum event_kind kind, const struct place *here, const 
     return ++n_told;
 }
 
-void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
-                  const char *format, ...)
+/* fresh: this pair of places has not been told. */
+static void number(struct simt_report *r, bool *fresh)
 {
-    char text[480];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
+    const struct place here = place_of(&r->stack), other = place_of(&r->other_stack);
+    r->file = here.at.file;
+    r->line = here.at.line;
+    r->other_file = other.at.file;
+    r->other_line = other.at.line;
+    r->number = (int)number_of(r->kind, &here, &other, fresh);
+}
+
+/* Under lock. */
+static uint16_t hold(const struct checks *c, const struct simt_report *r, unsigned thread)
+{
+    if (n_held == HELD_MAX)
+        return 0;
+    struct held *h = &held[n_held];
+    *h = (struct held){.report = *r, .who = c->worker->fiber[thread]};
+    memcpy(h->text, r->text, sizeof h->text);
+    h->report.text = h->text;
+    h->report.block = c->worker->block;
+    return (uint16_t)++n_held;
+}
+
+static void tell(struct checks *c, struct simt_report *r, bool holds, uint32_t site, uint32_t other_site,
+                 unsigned thread)
+{
     const int paused = traps_pause();
     simt_tls.reporting++;
-    struct simt_report r = {.kind = kind, .text = text, .times = 1};
-    resolve(site, true, &r.stack);
-    resolve(other_site, false, &r.other_stack);
-    const struct place here = place_of(&r.stack), other = place_of(&r.other_stack);
-    r.file = here.at.file;
-    r.line = here.at.line;
-    r.other_file = other.at.file;
-    r.other_line = other.at.line;
-    bool fresh;
+    r->times = 1;
+    resolve(site, true, &r->stack);
+    resolve(other_site, false, &r->other_stack);
+    struct finding_count *at = find(&c->findings, r->kind, site, other_site);
+    bool fresh = false;
     pthread_mutex_lock(&lock);
-    const unsigned number = number_of(kind, &here, &other, &fresh);
+    const uint16_t waits = holds ? hold(c, r, thread) : 0;
+    if (!waits)
+        number(r, &fresh);
     pthread_mutex_unlock(&lock);
-    struct finding_count *at = find(&c->findings, kind, site, other_site);
-    if (at)
-        at->number = (uint16_t)number;
-    r.number = (int)number;
+    if (at) {
+        at->number = (uint16_t)r->number;
+        at->held = waits;
+    }
     if (fresh)
-        report_send(&r, &c->worker->fiber[thread]);
+        report_send(r, &c->worker->fiber[thread]);
     simt_tls.reporting--;
     traps_resume(paused);
 }
 
+#define TELL(holds)                                                                                                    \
+    do {                                                                                                               \
+        char text[sizeof held->text];                                                                                  \
+        struct simt_report r = {.kind = kind, .text = text};                                                           \
+        va_list args;                                                                                                  \
+        va_start(args, format);                                                                                        \
+        vsnprintf(text, sizeof text, format, args);                                                                    \
+        va_end(args);                                                                                                  \
+        tell(c, &r, holds, site, other_site, thread);                                                                  \
+    } while (0)
+
+void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
+                  const char *format, ...)
+{
+    TELL(false);
+}
+
+void finding_hold(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
+                  const char *format, ...)
+{
+    TELL(true);
+}
+
+bool finding_is_held(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
+{
+    const struct finding_count *at = find(&c->findings, kind, site, other_site);
+    return at && at->held;
+}
+
 void findings_begin_launch(void)
 {
-    n_told = 0;
+    n_told = n_held = 0;
 }
 
 void findings_clear(struct findings *f)
@@ -172,10 +227,21 @@ void findings_add(const struct findings *f)
     for (unsigned i = 0; f->n && i < FINDINGS_MAX; i++)
         if (f->at[i].number)
             told[f->at[i].number - 1].times += f->at[i].times;
+        else if (f->at[i].held)
+            held[f->at[i].held - 1].times += f->at[i].times;
 }
 
 void findings_end_launch(void)
 {
+    for (unsigned i = 0; i < n_held; i++) {
+        struct held *h = &held[i];
+        bool fresh;
+        number(&h->report, &fresh);
+        if (fresh)
+            report_send(&h->report, &h->who);
+        if (h->report.number)
+            told[h->report.number - 1].times += h->times;
+    }
     for (unsigned i = 0; i < n_told; i++) {
         struct simt_report r = {.kind = told[i].kind,
                                 .text = "",

@@ -19,6 +19,7 @@ struct findings {
         uint32_t site, other;
         uint16_t kind; /* 1 + enum event_kind; 0: free */
         uint16_t number;
+        uint16_t held; /* 1 + its place among those; 0: it is not */
         uint32_t times;
     } at[FINDINGS_MAX];
 };
@@ -28,6 +29,11 @@ struct checks;
 bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
 void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* The same of what is likely to do no harm: said at the launch's end, behind all that does, unless it is told before.
+   finding_is_held: so far it waits for that. */
+void finding_hold(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
+                  const char *format, ...) __attribute__((format(printf, 6, 7)));
+bool finding_is_held(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
 
 void findings_begin_launch(void);
 void findings_clear(struct findings *f);

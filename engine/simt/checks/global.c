@@ -252,6 +252,8 @@ static void look_at(struct checks *c, const struct store *s)
 
 void checks_flush(struct checks *c)
 {
+    if (c->twice.bytes)
+        shadow_settle(c);
     if (!c->n_stores)
         return;
     const int paused = traps_pause();

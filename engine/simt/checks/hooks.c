@@ -27,6 +27,8 @@ static inline __attribute__((always_inline)) void look(const volatile void *p, s
         probe_read(address, bytes, site);
     if (!c || address - c->stacks_begin < c->stacks_bytes)
         return;
+    if (c->twice.bytes)
+        shadow_settle(c);
     const uintptr_t at = address - c->shared_begin;
     const bool is_shared = at < c->shared_bytes && bytes <= c->shared_bytes - at;
     if (is_shared && c->worker->order == SIMT_LOCKSTEP)

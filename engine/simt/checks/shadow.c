@@ -14,23 +14,64 @@ static const char *place_of(const struct checks *c, size_t at, char text[PLACE_B
     return text;
 }
 
-static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
-                                                 bool other_wrote, uint32_t site, uint32_t other_site)
+/* "thread (1,0,0) writes byte 4 of the shared array m, which thread (0,0,0) has written; nothing orders them" */
+static void say_race(const struct checks *c, size_t at, bool write, unsigned self, uint32_t other, bool other_wrote,
+                     char text[400])
 {
-    if (!finding_count(c, EVENT_RACE, site, other_site))
-        return;
     char place[PLACE_BYTES], which[64];
     const unsigned thread = stamp_thread(other);
-    const struct simt_dim i = c->worker->fiber[thread].index, self = simt_tls.self->index;
-    const struct simt_dim b = c->worker->block;
-    if (thread == stamp_thread(c->stamp))
+    const struct simt_dim i = c->worker->fiber[thread].index, own = c->worker->fiber[self].index;
+    if (thread == self)
         snprintf(which, sizeof which, "another lane of its warp");
     else
         snprintf(which, sizeof which, "thread (%u,%u,%u)", i.x, i.y, i.z);
-    finding_tell(c, EVENT_RACE, site, other_site, stamp_thread(c->stamp),
-                 "thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them (block (%u,%u,%u))", self.x, self.y,
-                 self.z, write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read",
-                 b.x, b.y, b.z);
+    snprintf(text, 400, "thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them", own.x, own.y, own.z,
+             write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read");
+}
+
+static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
+                                                 bool other_wrote, uint32_t site, uint32_t other_site)
+{
+    if (!finding_count(c, EVENT_RACE, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
+        return;
+    char text[400];
+    const unsigned self = stamp_thread(c->stamp);
+    const struct simt_dim b = c->worker->block;
+    say_race(c, at, write, self, other, other_wrote, text);
+    finding_tell(c, EVENT_RACE, site, other_site, self, "%s (block (%u,%u,%u))", text, b.x, b.y, b.z);
+}
+
+void shadow_settle(struct checks *c)
+{
+    const struct twice t = c->twice;
+    c->twice.bytes = 0;
+    const bool same = memcmp((const void *)(c->shared_begin + t.at), t.before, t.bytes) == 0;
+    const bool fresh = finding_count(c, EVENT_RACE, t.site, t.other_site);
+    if (!fresh && (same || !finding_is_held(c, EVENT_RACE, t.site, t.other_site)))
+        return;
+    char text[400];
+    const struct simt_dim b = c->worker->block;
+    say_race(c, t.at, true, t.thread, t.other, true, text);
+    if (same)
+        finding_hold(c, EVENT_RACE, t.site, t.other_site, t.thread, "%s: the same value (block (%u,%u,%u))", text, b.x,
+                     b.y, b.z);
+    else
+        finding_tell(c, EVENT_RACE, t.site, t.other_site, t.thread, "%s (block (%u,%u,%u))", text, b.x, b.y, b.z);
+}
+
+/* What stands there shows whether the store changes it, once it is made. */
+static __attribute__((noinline, cold)) void wrote_twice(struct checks *c, size_t at, struct cell old, uint32_t site)
+{
+    struct twice *t = &c->twice;
+    size_t end = at;
+    while (end < c->store_end && c->cell[end].w == old.w && c->cell[end].r == old.r)
+        end++;
+    if (end == at || end - at > sizeof t->before || t->bytes) {
+        race(c, at, true, old.w, true, site, c->sites[at].w);
+        return;
+    }
+    *t = (struct twice){at, (uint32_t)(end - at), old.w, site, c->sites[at].w, stamp_thread(c->stamp), {0}};
+    memcpy(t->before, (const void *)(c->shared_begin + at), t->bytes);
 }
 
 /* thread: of the probe or of the write, whichever is not the one that runs. */
@@ -138,7 +179,7 @@ static void check_write(struct checks *c, size_t at, struct cell old, bool atomi
         under_way(c, at, true, w, site, c->sites[at].w);
     else if (w && stamp_thread(w) != stamp_thread(self) && !is_before(c, w) &&
              !(atomic && (w & STAMP_KIND) == WROTE_ATOMIC))
-        race(c, at, true, w, true, site, c->sites[at].w);
+        wrote_twice(c, at, old, site);
     if (!r)
         return;
     const bool others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
@@ -212,6 +253,7 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
                 ;
             continue;
         }
+        c->store_end = kind == WROTE_PLAIN ? end : 0;
         check_write(c, i, old, kind == WROTE_ATOMIC, site);
         for (; i < end && same(cell[i], old); i++) {
             c->cell[i] = (struct cell){mine, 0};

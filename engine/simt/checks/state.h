@@ -78,6 +78,14 @@ struct store {
 };
 #define STORES_MAX 64u
 
+/* A store to what another thread has written, nothing orders them: what stood there before it was made. */
+struct twice {
+    size_t at;
+    uint32_t bytes, other, site, other_site; /* bytes 0: there is none */
+    unsigned thread;
+    unsigned char before[16];
+};
+
 struct checks {
     /* Of the thread that runs. */
     uint32_t stamp;
@@ -96,6 +104,8 @@ struct checks {
     int region; /* of the last global access */
     unsigned n_stores;
     struct store store[STORES_MAX];
+    struct twice twice;
+    size_t store_end; /* of the plain store under way; 0: none is */
     struct order order;
     struct findings findings;
 };
@@ -116,6 +126,7 @@ void shadow_clear(struct checks *c, size_t dynamic_bytes);
 void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint32_t site);
 void shadow_probe(struct checks *c, size_t at, size_t bytes, uint32_t site); /* a probe reads */
 void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site);
+void shadow_settle(struct checks *c);                                         /* the store of `twice` has been made */
 void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site); /* atomic, reads and writes */
 
 enum access { READ, WRITE, UPDATE };

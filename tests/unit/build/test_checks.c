@@ -213,6 +213,39 @@ static void races(void **state)
     expect("clean-several", NULL, NULL, NULL);
 }
 
+/* A build's words on a case. */
+static void hear(const struct compiler_build *b, const char *name, struct output *out)
+{
+    char command[160];
+    snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2>&1", b->compiler, name);
+    run(command, out);
+}
+
+/* What does no harm by luck comes last, and says so. */
+static void same_values_come_last(void **state)
+{
+    (void)state;
+    static const char *const marks[] = {"ranked", "ranked-later", "ranked-same"};
+    struct output out;
+    for (int i = 0; i < BUILDS; i++) {
+        const char *at[3], *luck;
+        char want[96];
+        if (!builds[i].there)
+            continue;
+        hear(&builds[i], "ranked", &out);
+        for (int k = 0; k < 3; k++) {
+            const int line = line_of("at", marks[k]);
+            snprintf(want, sizeof want, "report race checks.cu:%d checks.cu:%d ", line, line);
+            at[k] = strstr(out.text, want);
+            if (!at[k] || strstr(at[k] + 1, want))
+                fail_msg("%s: want one `%s`\n%s", builds[i].compiler, want, out.text);
+        }
+        luck = strstr(out.text, ": the same value (block ");
+        if (!luck || luck < at[2] || at[2] < at[0] || at[2] < at[1] || !strstr(luck, "\nagain 3 252\n"))
+            fail_msg("%s:\n%s", builds[i].compiler, out.text);
+    }
+}
+
 static void lanes_of_a_warp(void **state)
 {
     (void)state;
@@ -345,14 +378,6 @@ static void misaligned_vectors(void **state)
     expect("clean-misaligned", NULL, NULL, NULL);
 }
 
-/* A build's words on a case. */
-static void hear(const struct compiler_build *b, const char *name, struct output *out)
-{
-    char command[160];
-    snprintf(command, sizeof command, "timeout 60 " DIR "/%s %s 2>&1", b->compiler, name);
-    run(command, out);
-}
-
 /* The innermost place is a helper's, in a header; the last one that of the kernel's body, which called it. */
 static void functions_that_the_kernel_calls(void **state)
 {
@@ -439,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(races),
+        cmocka_unit_test(same_values_come_last),
         cmocka_unit_test(lanes_of_a_warp),
         cmocka_unit_test(bytes_and_atomics),
         cmocka_unit_test(barriers_by_number),
