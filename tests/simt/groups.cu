@@ -163,6 +163,8 @@ __global__ void together()
         CHECK(odd.size(), rank % 2 ? 5u : 6u);
         CHECK(odd.thread_rank(), (unsigned)rank / 2);
         CHECK(odd.meta_group_rank(), (unsigned)rank % 2);
+        CHECK(cg::binary_partition(group, rank % 2 == 0).meta_group_rank(), rank % 2 ? 0u : 1u);
+        CHECK(cg::labeled_partition(group, rank < 99).meta_group_size(), 1u);
         const cg::coalesced_group thirds = cg::labeled_partition(group, rank % 3);
         CHECK(thirds.meta_group_size(), 3u);
         CHECK(thirds.shfl(rank, 1), rank % 3 + 3);

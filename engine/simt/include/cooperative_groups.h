@@ -243,6 +243,16 @@ inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned w
                            (parent.num_threads() + width - 1) / width);
 }
 
+/* The second of the two are those where the predicate holds. */
+inline coalesced_group binary_partition(const coalesced_group &parent, bool predicate, SIMT_SITE)
+{
+    const unsigned all = parent.simt_lanes(), held = __ballot_sync(all, predicate, SIMT_HERE);
+    if (!held || held == all)
+        return coalesced_group(all);
+    return coalesced_group(predicate ? held : all & ~held, predicate, 2);
+}
+
+/* In the order of their first lanes. */
 template <class T> inline coalesced_group labeled_partition(const coalesced_group &parent, T label, SIMT_SITE)
 {
     const unsigned lanes = __match_any_sync(parent.simt_lanes(), label, SIMT_HERE), first = lanes & -lanes;
@@ -251,9 +261,9 @@ template <class T> inline coalesced_group labeled_partition(const coalesced_grou
                            (unsigned)__builtin_popcount(firsts));
 }
 
-inline coalesced_group binary_partition(const coalesced_group &parent, bool predicate, SIMT_SITE)
+inline coalesced_group labeled_partition(const coalesced_group &parent, bool label, SIMT_SITE)
 {
-    return labeled_partition(parent, (int)predicate, SIMT_HERE);
+    return binary_partition(parent, label, SIMT_HERE);
 }
 
 template <class Group> inline void sync(const Group &group, SIMT_SITE)
