@@ -4,18 +4,15 @@
 #include "engine/build/cache.h"
 #include "engine/build/diagnose.h"
 #include "engine/build/inputs.h"
-#include "engine/build/patch.h"
+#include "engine/build/mirror.h"
 #include "engine/build/scan.h"
 #include "engine/scenario/scenario.h"
-#include "engine/scenario/value.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CACHE_KEEP 200         /* programs of about 0.6 MB */
@@ -39,7 +36,7 @@ void runner_report(const struct runner_progress *progress, enum runner_step step
 
 static struct diagnose names_of(const struct build_job *job, int source)
 {
-    return (struct diagnose){job->sources[source].path, job->sources[source].user, job->without_header};
+    return (struct diagnose){job->sources[source].named, job->sources[source].user, job->without_header};
 }
 
 static void log_lines(const struct build_job *job, const char *said, bool cached)
@@ -79,152 +76,65 @@ static void log_cached_words(const struct build_job *job)
     free(said);
 }
 
-/* The source: the user's file, or a patched copy below the cache, at a path that depends on its content alone. */
-static int prepare_source(struct build_job *job, const char *patch, struct err *err)
+static void set_source(struct build_job *job, int i, const char *path, const char *user)
+{
+    struct build_source *source = &job->sources[i];
+    snprintf(source->path, sizeof source->path, "%s", path);
+    snprintf(source->user, sizeof source->user, "%s", user);
+    snprintf(source->named, sizeof source->named, "%s", path);
+    if (job->mirror[0])
+        mirror_rename(job->mirror, source->named);
+}
+
+/* The kernel's text with its patch, at a path below the cache that depends on its content alone. */
+static int write_patched(struct build_job *job, const struct patch *patch, struct err *err)
 {
     struct build *out = job->out;
-    char *patched = NULL, hex[33], folder[600];
-    if (!patch || !*patch) {
-        if (cache_read_text(job->request->kernel, "the kernel", &out->source, err))
-            return -1;
-        snprintf(out->source_path, sizeof out->source_path, "%s%s", job->request->kernel[0] == '-' ? "./" : "",
-                 job->request->kernel);
-        return 0;
-    }
-    if (patch_apply(job->request->kernel, patch, &patched, err))
+    const char *kernel = job->request->kernel, *name = path_name(kernel);
+    char hex[33], folder[600];
+    free(out->source);
+    if (patch_apply_to(patch, 0, kernel, &out->source, err))
         return -1;
-    out->source = patched;
     struct cache_key *key = cache_key_new();
     if (!key)
-        return err_no_memory(err, job->request->kernel, "the patched copy");
-    cache_key_add_text(key, job->request->kernel);
-    cache_key_add_text(key, patched);
+        return err_no_memory(err, kernel, "the patched copy");
+    cache_key_add_text(key, kernel);
+    cache_key_add_text(key, out->source);
     cache_key_finish(key, hex);
-    const char *name = path_name(job->request->kernel);
     snprintf(folder, sizeof folder, "%s/patched-%s", job->paths->cache, hex);
     int n = snprintf(out->source_path, sizeof out->source_path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof out->source_path)
         return err_set(err, ERR_SYSTEM, folder, "the path of the patched copy is too long");
-    return cache_write_text(folder, name, patched, err);
+    set_source(job, 0, out->source_path, kernel);
+    return cache_write_text(folder, name, out->source, err);
 }
 
-void build_add(struct build_job *job, const char *argument)
+static int apply_patch(struct build_job *job, struct err *err)
 {
-    if (job->n_arguments < BUILD_ARGUMENTS_MAX - 8) /* room for what -E, -c and the link add */
-        job->arguments[job->n_arguments++] = argument;
-}
-
-void build_add_path(struct build_job *job, const char *format, ...)
-{
-    char *flag = job->flags[job->n_flags++];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(flag, BUILD_FLAG_MAX, format, args);
-    va_end(args);
-    build_add(job, flag);
-}
-
-static int add_defines(struct build_job *job, struct err *err)
-{
-    const char *define = job->request->define ? job->request->define : "";
-    char *rest = NULL;
-    if (strlen(define) >= sizeof job->define)
-        return err_set(err, ERR_INPUT, job->request->kernel, "its macros need more than %zu bytes",
-                       sizeof job->define - 1);
-    memcpy(job->define, define, strlen(define) + 1);
-    for (char *macro = strtok_r(job->define, " ", &rest); macro; macro = strtok_r(NULL, " ", &rest)) {
-        build_add(job, "-D");
-        build_add(job, macro);
-    }
-    return 0;
-}
-
-static const char *keep_given(struct build_job *job, const char *before, const char *word)
-{
-    char *kept = job->given + job->n_given;
-    const int n = snprintf(kept, sizeof job->given - job->n_given, "%s%s", before, word);
-    job->n_given += (size_t)n + 1; /* there is room for the longest values of both keys */
-    return kept;
-}
-
-static int add_include(struct build_job *job, struct err *err)
-{
-    char folder[600];
-    struct stat info;
-    for (const char *list = job->request->include; list && *list;) {
-        if (!value_next(&list, folder, sizeof folder) || stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
-            return err_set(err, ERR_INPUT, folder, "expected a folder of headers (scenario.include, -I), found none");
-        build_add(job, keep_given(job, "-I", folder));
-    }
-    return 0;
-}
-
-static int add_flags(struct build_job *job, struct err *err)
-{
-    char word[sizeof((struct scenario *)NULL)->flags];
-    bool dropped = false, with_value = false;
-    for (const char *list = job->request->flags; list && *list && value_next(&list, word, sizeof word);) {
-        /* "-Xptxas -v" and "-maxrregcount 64" go as a whole. */
-        if (dropped && (with_value || word[0] != '-')) {
-            dropped = false;
-            continue;
-        }
-        dropped = job->tools->lacks_flag && job->tools->lacks_flag(word);
-        with_value = strncmp(word, "-X", 2) == 0;
-        const bool links =
-            !dropped && (strncmp(word, "-l", 2) == 0 || strncmp(word, "-L", 2) == 0 || strncmp(word, "-Wl,", 4) == 0) &&
-            strcmp(word, "-lineinfo") != 0;
-        if (job->n_arguments == BUILD_ARGUMENTS_MAX - 8 || job->n_link_arguments == BUILD_LINK_ARGUMENTS_MAX)
-            return err_set(err, ERR_INPUT, job->request->kernel, "scenario.flags, --flag: there are too many");
-        if (links)
-            job->link_arguments[job->n_link_arguments++] = keep_given(job, "", word);
-        else if (!dropped)
-            build_add(job, keep_given(job, "", word));
-    }
-    return 0;
-}
-
-/* Whether a source or a header that stands beside it asks for its instance. */
-static bool asks_for_instance(const char *source, const char *path, int depth)
-{
-    if (strstr(source, "asc_built_for"))
-        return true;
-    const int n_folder = path_folder(path);
-    for (const char *at = source; depth > 0 && (at = strstr(at, "#include \"")) != NULL;) {
-        at += strlen("#include \"");
-        char header[PATH_MAX], *text;
-        struct err none = {0};
-        snprintf(header, sizeof header, "%.*s%.*s", n_folder, path, (int)strcspn(at, "\"\n"), at);
-        if (cache_read_text(header, "a header", &text, &none) != 0)
-            continue;
-        const bool asks = asks_for_instance(text, header, depth - 1);
-        free(text);
-        if (asks)
-            return true;
-    }
-    return false;
-}
-
-static int collect_arguments(struct build_job *job, struct err *err)
-{
-    enum { HEADER_DEPTH = 2 };
-    static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
-    const char *root = job->paths->root;
-    build_add(job, job->compiler);
-    job->tools->add_arguments(job);
-    build_add(job, modes[job->request->probes]);
-    build_add(job, "-DASC_BUILD=1");
-    /* Only where it changes anything, or every shape would be a build of its own. */
-    if (job->request->head_dim > 0 && asks_for_instance(job->out->source, job->request->kernel, HEADER_DEPTH)) {
-        build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
-        build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
-    }
-    build_add_path(job, "-I%.*s", path_folder(job->own[0]) - 1, job->own[0]);
-    build_add_path(job, "-I%s/engine/standin/include", root);
-    if (add_include(job, err))
+    struct patch patch;
+    if (patch_read(job->request->patch, &patch, err))
         return -1;
-    build_add_path(job, "-I%s", root);
-    return add_defines(job, err) || add_flags(job, err) ? -1 : 0;
+    int done =
+        patch.n == 1 && patch_find(&patch, job->request->kernel) == 0 ? 0 : build_patch_headers(job, &patch, err);
+    if (done == 0)
+        done = write_patched(job, &patch, err);
+    patch_free(&patch);
+    return done < 0 ? -1 : build_collect_arguments(job, err);
+}
+
+/* The source: the user's file, or a patched copy. */
+static int prepare_source(struct build_job *job, struct err *err)
+{
+    const char *kernel = job->request->kernel;
+    struct build *out = job->out;
+    if (cache_read_text(kernel, "the kernel", &out->source, err))
+        return -1;
+    snprintf(out->source_path, sizeof out->source_path, "%s%s", kernel[0] == '-' ? "./" : "", kernel);
+    set_source(job, 0, out->source_path, kernel);
+    job->n_sources = 1;
+    if (build_collect_arguments(job, err))
+        return -1;
+    return job->request->patch && *job->request->patch ? apply_patch(job, err) : 0;
 }
 
 /* Runs the compiler with the job's arguments and these, NULL-terminated. */
@@ -268,7 +178,37 @@ static int compiler_version(const struct build_job *job, struct process_output *
     return 0;
 }
 
-static int preprocess(struct build_job *job, int source, struct process_output *output, struct err *err)
+/* asc_sources("merge.cu", ...), as ASC_SOURCES expands to: paths from the folder of the kernel's file. */
+static int find_sources(struct build_job *job, const char *text, struct err *err)
+{
+    static const char open[] = "asc_sources(\"";
+    const char *kernel = job->request->kernel;
+    const int n_folder = path_folder(kernel);
+    for (const char *at = text; (at = strstr(at, open)); at++)
+        for (const char *name = at + sizeof open - 1, *end; (end = strchr(name, '"'));) {
+            char user[600], path[600];
+            if (job->n_sources == BUILD_SOURCES_MAX)
+                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names more than %d files", BUILD_SOURCES_MAX - 1);
+            const int n =
+                snprintf(user, sizeof user, "%.*s%.*s", *name == '/' ? 0 : n_folder, kernel, (int)(end - name), name);
+            if (n < 0 || (size_t)n >= sizeof user)
+                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names a path that is too long");
+            if (access(user, R_OK) != 0)
+                return err_errno(err, user, "ASC_SOURCES names it");
+            const bool copied = job->mirror[0] && build_place(job, user, path) == 0;
+            set_source(job, job->n_sources++, copied ? path : user, user);
+            const char *next = end + 1 + strspn(end + 1, " \n");
+            if (*next != ',')
+                break;
+            next += 1 + strspn(next + 1, " \n");
+            if (*next != '"')
+                break;
+            name = next + 1;
+        }
+    return 0;
+}
+
+static int run_preprocessor(struct build_job *job, int source, struct process_output *output, struct err *err)
 {
     const char *more[8];
     int n = 0;
@@ -276,8 +216,51 @@ static int preprocess(struct build_job *job, int source, struct process_output *
         more[n++] = *argument;
     more[n++] = job->sources[source].path;
     more[n] = NULL;
-    if (compile(job, more, output, err))
-        return -1;
+    return compile(job, more, output, err);
+}
+
+static void rename_output(const struct build_job *job, struct process_output *output)
+{
+    if (job->mirror[0] && output->out)
+        output->n_out = mirror_rename(job->mirror, output->out);
+    if (job->mirror[0] && output->err)
+        output->n_err = mirror_rename(job->mirror, output->err);
+}
+
+int build_tell_reads(struct build_job *job, void (*reads)(void *ctx, const char *path), void *ctx, struct err *err)
+{
+    const char *own[] = {job->own[0], job->own[1], NULL};
+    struct process_output output;
+    int failed = 0;
+    for (int i = 0; i < job->n_sources && !failed; i++) {
+        if (run_preprocessor(job, i, &output, err))
+            return -1;
+        if (output.out)
+            user_files_tell(output.out, own, reads, ctx);
+        if (i == 0 && output.out)
+            failed = find_sources(job, output.out, err);
+        else if (i)
+            reads(ctx, job->sources[i].path);
+        process_output_free(&output);
+    }
+    job->n_sources = 1;
+    return failed;
+}
+
+static int preprocess(struct build_job *job, int source, struct process_output *output, struct err *err)
+{
+    enum { TIMES = 8 };
+    for (int time = 0;; time++) {
+        if (run_preprocessor(job, source, output, err))
+            return -1;
+        const int again = job->mirror[0] && output->out ? build_mirror_reads(job, output->out, err) : 0;
+        if (again == 0 || (again > 0 && time == TIMES))
+            break;
+        process_output_free(output);
+        if (again < 0)
+            return -1;
+    }
+    rename_output(job, output);
     if (output->out)
         tell_files(job, output->out); /* of one that failed as far as it came */
     if (output->status == 0)
@@ -293,7 +276,8 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
     const char *own[] = {job->own[0], job->own[1], NULL};
     struct build *out = job->out;
     struct scan result = {.own_folders = own,
-                          .compiled_path = job->sources[source].path,
+                          .compiled_path = job->sources[source].named,
+                          .always = job->mirror[0] && job->tools->scan_gpu_only,
                           .user_path = job->sources[source].user,
                           .gpu_only_allowed = !job->tools->scan_gpu_only};
     if (scan_preprocessed(&result, text, err))
@@ -309,36 +293,6 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
     out->sites = sites;
     out->n_sites += result.n_sites;
     free(result.sites);
-    return 0;
-}
-
-/* asc_sources("merge.cu", ...), as ASC_SOURCES expands to: paths from the folder of the kernel's file. */
-static int find_sources(struct build_job *job, const char *text, struct err *err)
-{
-    static const char open[] = "asc_sources(\"";
-    const char *kernel = job->request->kernel;
-    const int n_folder = path_folder(kernel);
-    for (const char *at = text; (at = strstr(at, open)); at++)
-        for (const char *name = at + sizeof open - 1, *end; (end = strchr(name, '"'));) {
-            struct build_source *source = &job->sources[job->n_sources];
-            if (job->n_sources == BUILD_SOURCES_MAX)
-                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names more than %d files", BUILD_SOURCES_MAX - 1);
-            const int n = snprintf(source->path, sizeof source->path, "%.*s%.*s", *name == '/' ? 0 : n_folder, kernel,
-                                   (int)(end - name), name);
-            if (n < 0 || (size_t)n >= sizeof source->path)
-                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names a path that is too long");
-            if (access(source->path, R_OK) != 0)
-                return err_errno(err, source->path, "ASC_SOURCES names it");
-            memcpy(source->user, source->path, sizeof source->user);
-            job->n_sources++;
-            const char *next = end + 1 + strspn(end + 1, " \n");
-            if (*next != ',')
-                break;
-            next += 1 + strspn(next + 1, " \n");
-            if (*next != '"')
-                break;
-            name = next + 1;
-        }
     return 0;
 }
 
@@ -437,6 +391,7 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
     struct process_output output;
     if (process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, &output, err))
         return -1;
+    rename_output(job, &output);
     int failed = output.status;
     const struct diagnose names = names_of(job, 0);
     if (failed)
@@ -463,6 +418,7 @@ static int compile_source(struct build_job *job, int source, const char *work, c
     }
     if (compile(job, more, &output, err))
         return -1;
+    rename_output(job, &output);
     const int failed = output.status;
     const struct diagnose names = names_of(job, source);
     if (failed)
@@ -517,6 +473,7 @@ static int make_signature(const struct build_job *job, char hex[33])
     cache_key_add_text(key, job->request->kernel);
     cache_key_add_text(key, job->out->source_path);
     cache_key_add_text(key, job->out->source);
+    cache_key_add_text(key, job->mirror);
     add_link_arguments(job, key);
     add_surroundings(job, key);
     for (int i = 0; i < job->n_arguments; i++)
@@ -615,16 +572,9 @@ int build_debuggee(const struct runner_paths *paths, const struct build_request 
     job->tools = request->backend == BACKEND_GPU ? &toolchain_gpu : &toolchain_cpu;
     job->out = out;
     set_names(job);
-    int failed = prepare_source(job, request->patch, err) ||
-                 runner_find_built(paths, "include/attnscope.h", job->own[0], sizeof job->own[0], err) ||
-                 runner_find_built(paths, job->tools->library, job->library, sizeof job->library, err) ||
-                 job->tools->find_compiler(job, err);
-    if (!failed) {
-        snprintf(job->sources[0].path, sizeof job->sources[0].path, "%s", out->source_path);
-        snprintf(job->sources[0].user, sizeof job->sources[0].user, "%s", request->kernel);
-        job->n_sources = 1;
-        failed = collect_arguments(job, err) || build(job, err);
-    }
+    const int failed = runner_find_built(paths, "include/attnscope.h", job->own[0], sizeof job->own[0], err) ||
+                       runner_find_built(paths, job->tools->library, job->library, sizeof job->library, err) ||
+                       job->tools->find_compiler(job, err) || prepare_source(job, err) || build(job, err);
     for (int i = 0; i < job->n_sources; i++)
         free(job->sources[i].rewritten);
     free(job->others);

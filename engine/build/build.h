@@ -2,6 +2,7 @@
 #ifndef BUILD_BUILD_H
 #define BUILD_BUILD_H
 
+#include "engine/build/patch.h"
 #include "engine/build/process.h"
 #include "engine/build/runner.h"
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 struct build_source {
     char path[600];  /* as the compiler is given it */
     char user[600];  /* as the user knows it */
+    char named[600]; /* as it is called in what the compiler wrote, once mirror_rename() is through with it */
     char *rewritten; /* owned: what is compiled in its place; NULL: the file itself */
 };
 
@@ -36,6 +38,7 @@ struct build_job {
     size_t n_given;
     const char *link_arguments[BUILD_LINK_ARGUMENTS_MAX]; /* those of the flags that a linker wants; borrowed */
     int n_link_arguments;
+    char mirror[600];  /* the tree in which headers are patched (mirror.h); "": none is */
     char own[3][600];  /* folders whose headers are attnscope's, or the toolkit's; "": none */
     char library[600]; /* what the debuggee links of attnscope's */
     struct build_source sources[BUILD_SOURCES_MAX]; /* the kernel's own file, then those that its ASC_SOURCES names */
@@ -62,6 +65,18 @@ struct toolchain {
     int (*link)(struct build_job *job, const char *object, const char *work, const char *program, struct err *err);
 };
 extern const struct toolchain toolchain_cpu, toolchain_gpu;
+
+/* The real path of a file or folder of the user's, or of its copy in the tree of patched headers where there is one.
+   -1: there is none, or it is too long. */
+int build_place(const struct build_job *job, const char *path, char out[600]);
+/* Has the compiler preprocess the kernel, and tells each file of the user's that it reads, also where it fails. */
+int build_tell_reads(struct build_job *job, void (*reads)(void *ctx, const char *path), void *ctx, struct err *err);
+int build_collect_arguments(struct build_job *job, struct err *err);
+/* Where a patch changes headers or other sources: makes the tree, and the kernel's source the one in it. 1: done,
+   0: the patch is the kernel's alone. */
+int build_patch_headers(struct build_job *job, const struct patch *patch, struct err *err);
+/* What the compiler has read outside the tree joins it. 1: it has to read again. */
+int build_mirror_reads(const struct build_job *job, const char *text, struct err *err);
 
 void build_add(struct build_job *job, const char *argument);
 void build_add_path(struct build_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));

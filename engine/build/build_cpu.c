@@ -52,6 +52,11 @@ static void add_arguments(struct build_job *job)
     if (simt_march_flag())
         build_add(job, simt_march_flag());
     build_add(job, "-fdiagnostics-color=never");
+    char place[600];
+    if (job->mirror[0] && build_place(job, n_folder ? kernel : ".", place) == 0) {
+        build_add(job, "-iquote");
+        build_add_path(job, "%.*s", n_folder ? path_folder(place) : (int)strlen(place), place);
+    }
     build_add(job, "-iquote");
     build_add_path(job, "%.*s", n_folder ? n_folder : 1, n_folder ? kernel : ".");
     if (strcmp(job->out->source_path, kernel) != 0)

@@ -82,6 +82,9 @@ static void add_arguments(struct build_job *job)
     /* "never referenced": true of what only other instances use; "reference to local variable": what a probe is given,
        which lives longer than the probe. */
     build_add(job, "-diag-suppress=177,836");
+    char place[600];
+    if (job->mirror[0] && build_place(job, n_folder ? kernel : ".", place) == 0)
+        build_add_path(job, "-I%.*s", n_folder ? path_folder(place) : (int)strlen(place), place);
     build_add_path(job, "-I%.*s", n_folder ? n_folder : 1, n_folder ? kernel : ".");
 }
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,16 +77,18 @@ void cache_key_finish(struct cache_key *key, char hex[33])
     free(key);
 }
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    (void)info;
+    (void)type;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
 void cache_remove_folder(const char *folder)
 {
-    DIR *d = opendir(folder);
-    if (d) {
-        for (struct dirent *entry = readdir(d); entry; entry = readdir(d))
-            if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-                unlinkat(dirfd(d), entry->d_name, 0);
-        closedir(d);
-    }
-    rmdir(folder);
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Locks a folder for as long as the descriptor is open; -1: somebody else has it, or it cannot be had. */

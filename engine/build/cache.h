@@ -25,7 +25,7 @@ struct cache_work {
 };
 int cache_make_work(const char *cache, struct cache_work *work, struct err *err);
 void cache_drop_work(struct cache_work *work);
-void cache_remove_folder(const char *folder); /* of files alone */
+void cache_remove_folder(const char *folder); /* and all in it; follows no link */
 /* Moves a file from the work folder to its place in the cache, where it is whole or not at all. */
 int cache_keep(const char *file, const char *path, struct err *err);
 

@@ -43,12 +43,21 @@ struct runner_progress {
 };
 void runner_report(const struct runner_progress *progress, enum runner_step step, double done, double total);
 
+/* A file of the user's that a patch changes, beside the kernel's. */
+struct build_patched {
+    char name[256]; /* as the user knows it */
+    char path[600]; /* of the copy */
+};
+#define BUILD_PATCHED_MAX 16
+
 struct build {
     char program[600];        /* the debuggee */
     char source_path[600];    /* the text that was compiled: the user's file, or the patched copy */
     char *source;             /* owned */
     struct trace_site *sites; /* owned: every probe line, in source order */
     size_t n_sites;
+    struct build_patched patched[BUILD_PATCHED_MAX];
+    int n_patched;
     bool from_cache;             /* nothing was compiled */
     bool unchanged;              /* the last build's answer, no compiler was asked */
     struct build_inputs *inputs; /* owned: what it was made from; NULL: not to be relied on */
@@ -64,9 +73,9 @@ enum gpu_debug {
 };
 
 struct build_request {
-    const char *kernel; /* path of the .cu */
-    const char *patch;  /* NULL or "": none */
-    const char *define; /* "NAME=VALUE NAME": macros; NULL or "": none */
+    const char *kernel;  /* path of the .cu */
+    const char *patch;   /* NULL or "": none */
+    const char *define;  /* "NAME=VALUE NAME": macros; NULL or "": none */
     const char *include; /* lists as value_next() reads them: folders of headers, flags of the compiler; NULL or "" */
     const char *flags;
     enum probes probes;

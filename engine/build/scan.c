@@ -616,6 +616,8 @@ int scan_preprocessed(struct scan *scan, const char *text, struct err *err)
     scan->n_sites = 0;
     scan->rewritten = NULL;
     const char *stop = text + strlen(text);
+    if (scan->always)
+        failed = replace(&r, text, "", text, err);
     while (text < stop && !failed) {
         const char *end = memchr(text, '\n', (size_t)(stop - text)), *rest;
         failed = read_line(&r, text, end ? end : stop, &rest, err);

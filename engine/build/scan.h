@@ -11,10 +11,11 @@ struct scan {
     /* The preprocessor's name of the source and the name that the user knows it by. Borrowed. */
     const char *compiled_path, *user_path;
     bool gpu_only_allowed;    /* constructs that only a GPU can run are no error */
+    bool always;              /* `rewritten` is never NULL */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
-    char *rewritten; /* owned: the text with inline PTX and <<<>>> as C++, alignas behind __shared__ as an attribute, and
-                        without #include lines; NULL: it had none of them */
+    char *rewritten; /* owned: the text with inline PTX and <<<>>> as C++, alignas behind __shared__ as an attribute,
+                        and without #include lines; NULL: it had none of them */
     size_t n_rewritten;
 };
 

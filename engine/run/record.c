@@ -381,13 +381,15 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
     if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
         return err_no_memory(err, "", "the run's description");
+    for (int i = 0; i < r->build.n_patched; i++)
+        trace_add_source(t, r->build.patched[i].name, r->build.patched[i].path);
     info->launches.budget = scenario->budget;
     info->n_sites = r->build.n_sites;
     for (size_t i = 0; i < info->n_sites; i++) {
         const struct trace_site *from = &r->build.sites[i];
         info->sites[i] = (struct trace_site){.channel = from->channel, .line = from->line};
         copy_text(info->sites[i].file, sizeof info->sites[i].file, runner_short_path(from->file));
-        trace_add_source(t, info->sites[i].file);
+        trace_add_source(t, info->sites[i].file, info->sites[i].file);
     }
     return 0;
 }
@@ -395,7 +397,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
 static void add_sources(struct trace *t, const struct trace_stack *stack)
 {
     for (int i = 0; i < stack->n; i++)
-        trace_add_source(t, stack->at[i].file);
+        trace_add_source(t, stack->at[i].file, stack->at[i].file);
 }
 
 /* Of what was reported. */
@@ -403,8 +405,8 @@ static void add_event_sources(struct trace *t)
 {
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
-        trace_add_source(t, e->file);
-        trace_add_source(t, e->other_file);
+        trace_add_source(t, e->file, e->file);
+        trace_add_source(t, e->other_file, e->other_file);
         add_sources(t, &e->stack);
         add_sources(t, &e->other_stack);
     }

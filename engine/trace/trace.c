@@ -275,12 +275,12 @@ static char *read_source(const char *path)
     return fit ? fit : text;
 }
 
-void trace_add_source(struct trace *t, const char *file)
+void trace_add_source(struct trace *t, const char *file, const char *path)
 {
     struct trace_info *info = &t->info;
     char *text = file[0] && strlen(file) < sizeof info->sources->file && info->n_sources < TRACE_SOURCES_MAX &&
                          !trace_source(t, file)
-                     ? read_source(file)
+                     ? read_source(path)
                      : NULL;
     struct trace_source *sources = text ? realloc(info->sources, (info->n_sources + 1) * sizeof *sources) : NULL;
     if (!sources) {

@@ -28,9 +28,9 @@ static void read_scenario(char *text, size_t n)
 static void read_patch(char *text, size_t n)
 {
     struct err err;
-    int hunks;
+    struct patch patch = {.path = "fuzz", .text = text};
     (void)n;
-    (void)patch_check(text, "fuzz", &hunks, &err);
+    (void)patch_check(&patch, &err);
 }
 
 static void read_config(char *text, size_t n)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OTHER "diff --git a/other.h b/other.h\n--- a/other.h\n+++ b/other.h\n@@ -1 +1 @@\n-a\n+c\n"
 #define HEAD "--- a/k.cu\n+++ b/k.cu\n"
 #define TEN "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
 
@@ -78,6 +79,9 @@ static const struct {
     /* what tools put around it; context lines whose only blank an editor has removed; content like headers */
     {"a\n\nb\n", "diff --git a/k.cu b/k.cu\nindex 1..2 100644\n" HEAD "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n-- \n2.39.5\n\n",
      "a\n\nc\n"},
+    /* the kernel's file of several */
+    {"a\n", OTHER "diff --git a/k.cu b/k.cu\n" HEAD "@@ -1 +1 @@\n-a\n+b\n" OTHER, "b\n"},
+    {"a\n", OTHER "--- a/x.h\n+++ b/x.h\n@@ -1 +1 @@\n-a\n+b\n", "a\n"},
     {"-- a\nb\n", HEAD "@@ -1,2 +1,2 @@\n--- a\n+++ a\n b\n\n", "++ a\nb\n"},
 };
 
@@ -112,11 +116,13 @@ static const struct {
      "1: expected a patch that changes a file, not one that creates it, found `--- /dev/null`"},
     {"a\n", "--- a\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
      "2: expected a patch that changes a file, not one that deletes it, found `+++ /dev/null`"},
-    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\n--- a/other.cu\n+++ b/other.cu\n@@ -1 +1 @@\n-a\n+b\n",
-     "6: expected no more lines in this hunk, as its header says, and no second file, found `--- a/other.cu`"},
-    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\ndiff --git a/other.cu b/other.cu\n",
-     "6: expected no more lines in this hunk, as its header says, and no second file, found `diff --git a/other.cu "
-     "b/other.cu`"},
+    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\n--- a/other.cu\nno second name\n",
+     "6: expected no more lines in this hunk, as its header says, found `--- a/other.cu`"},
+    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\ndiff --git a/other.cu b/other.cu\n@@ -1 +1 @@\n-a\n+b\n",
+     "7: expected a unified diff with a line `--- FILE`, found `@@ -1 +1 @@`"},
+    {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\n--- a/other.cu\n+++ b/other.cu\n@@ -1 +1 @@\n-x\n",
+     "9: expected more lines in the last hunk, as its header says, found the end of the patch"},
+    {"a\n", OTHER HEAD "@@ -1 +1 @@\n-b\n+b\n", "10: hunk 1 of 1: expected `b`, found `a` in line 1"},
     /* headers */
     {"a\n", HEAD, "2: expected a unified diff with a hunk, found the end of the patch"},
     {"a\n", HEAD "-a\n+b\n", "3: " HEADER "`-a`"},
@@ -135,7 +141,7 @@ static const struct {
     {"a\nb\n", HEAD "@@ -1 +1,2 @@\n a\n-b\n+c\n",
      "5: expected more lines in this hunk, as its header says, found `-b`"},
     {"a\nb\n", HEAD "@@ -1,1 +1,1 @@\n-a\n+b\n c\n",
-     "6: expected no more lines in this hunk, as its header says, and no second file, found ` c`"},
+     "6: expected no more lines in this hunk, as its header says, found ` c`"},
     {"a\n", HEAD "@@ -1,999999999 +1,999999999 @@\n-a\n+b\n",
      "5: expected more lines in the last hunk, as its header says, found the end of the patch"},
     {"a\nb\n", HEAD "@@ -1,2 +1,2 @@\n a\n*b\n+c\n",
@@ -144,7 +150,7 @@ static const struct {
      " patch: malformed patch at line 4: \\ No newline at end of file"},
     {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b", "5: expected a newline after the last line, found the end of the patch"},
     {"a\n", HEAD "@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n1d\n",
-     "8: expected no more lines in this hunk, as its header says, and no second file, found `1d`"},
+     "8: expected no more lines in this hunk, as its header says, found `1d`"},
     {"a\n", "1d\n", "1: expected a unified diff with a hunk, found the end of the patch"},
     /* hunks that do not fit */
     {TEN, HEAD "@@ -1 +1 @@\n-1\n+a\n@@ -4,3 +4,3 @@\n 4\n-five\n+V\n 6\n@@ -9 +9 @@\n-9\n+IX\n",
