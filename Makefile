@@ -117,6 +117,13 @@ setup: setup-test
 setup-build setup-run setup-test setup-lint setup-deb: setup-%:
 	@$(SETUP) $*
 
+# The headers of CUTLASS, from PyPI, for kernels/cute: nothing else needs them.
+.PHONY: setup-cute
+setup-cute: build/cute/cutlass_library
+build/cute/cutlass_library:
+	$(call say,CUTLASS build/cute)
+	$(Q)python3 -m pip install --quiet --no-deps --target build/cute nvidia-cutlass==4.2.0.0
+
 # Installs nothing: ends make with the names of the packages that are missing.
 needs-build needs-test needs-deb: needs-%:
 	@$(SETUP) --check $*

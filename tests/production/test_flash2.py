@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""FlashAttention-2's forward as it is published, under attnscope: FLASH_ATTENTION names the folder of its sources (of the
+package flash-attn on PyPI, or its repository with CUTLASS beside it). Probes are added to a copy of its headers; what
+is right is found clean, and mistakes that are planted are found. Without the folder the tests are skipped."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
+FOLDER = Path(os.environ.get("FLASH_ATTENTION", "/nonexistent"))
+BACKEND = os.environ.get("FLASH_BACKEND", "cpu")
+SOURCES = FOLDER / "csrc/flash_attn/src"
+
+# Before or behind the lines that begin so: what is added. In flash_fwd_kernel.h, to both forward kernels.
+BEFORE = {
+    "FLASH_NAMESPACE::gemm</*A_in_regs": ["ASC_CUTE_SHARED(q, 0, sQ);", "ASC_CUTE_SHARED(k, n_block, sK);"],
+    "masking_step == 0": ["ASC_CUTE_C(s, n_block, thr_mma, kBlockM, kBlockN, acc_s);"],
+    "softmax.template softmax_rescale_o": ["ASC_CUTE_C(s, n_block, thr_mma, kBlockM, kBlockN, acc_s);"],
+    "Tensor rP =": ["ASC_CUTE_ROWS(m, n_block, thr_mma, kBlockM, kBlockN, softmax.row_max);",
+                    "if (n_block < n_block_max - 1)",
+                    "    ASC_CUTE_ROWS(alpha, n_block, thr_mma, kBlockM, kBlockN, softmax.asc_alpha);",
+                    "ASC_CUTE_LANES(l, n_block, thr_mma, kBlockM, kBlockN, softmax.row_sum);"],
+    "FLASH_NAMESPACE::gemm_rs(": ["ASC_CUTE_C(p, n_block, thr_mma, kBlockM, kBlockN, rP);",
+                                  "ASC_CUTE_SHARED(v, n_block, sV);"],
+}
+BEHIND = {
+    "const BlockInfo<": ["ASC_AT(bidb, bidh, m_block);"],
+    "FLASH_NAMESPACE::gemm_rs(": ["ASC_CUTE_C(u, n_block, thr_mma, kBlockM, kHeadDim, acc_o);"],
+}
+
+
+def begins(line, table):
+    text = line.strip()
+    return [more for begin, more in table.items() if text.startswith(begin)]
+
+
+def add_probes(folder):
+    """How many lines were added."""
+    path = folder / "flash_fwd_kernel.h"
+    old, new = path.read_text(encoding="utf-8").splitlines(), ['#include "attnscope_cute.h"']
+    for line in old:
+        indent = line[:len(line) - len(line.lstrip())]
+        new += [indent + more for found in begins(line, BEFORE) for more in found]
+        new.append(line)
+        new += [indent + more for found in begins(line, BEHIND) for more in found]
+    path.write_text("\n".join(new) + "\n", encoding="utf-8")
+    path = folder / "softmax.h"
+    text = path.read_text(encoding="utf-8")
+    for line, more in (("TensorT row_max, row_sum;", "TensorT asc_alpha;"),
+                       ("* softmax_scale_log2);\n                row_sum(mi) *=", None)):
+        assert text.count(line) == 1, line
+        if more:
+            text = text.replace(line, f"{line}\n    {more}")
+        else:
+            text = text.replace("row_sum(mi) *=", "asc_alpha(mi) = scores_scale;\n                row_sum(mi) *=")
+    path.write_text(text, encoding="utf-8")
+    return len(new) - len(old) + 2
+
+
+@unittest.skipUnless(SOURCES.is_dir(), "FLASH_ATTENTION names no folder with csrc/flash_attn/src")
+class Sources(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name)
+        self.copy = self.path / "src"
+        self.copy.mkdir()
+        for name in [*SOURCES.glob("*.h"), *SOURCES.glob("*.cuh")]:
+            shutil.copy(name, self.copy)
+        shutil.copy(ROOT / "tests/production/flash2.cu", self.path)
+        add_probes(self.copy)
+
+    def run_it(self, keys, *arguments, defines=""):
+        (self.path / "run.ini").write_text(
+            "[scenario]\nkernel = flash2.cu\ninclude = src " + str(FOLDER / "csrc/cutlass/include").replace(" ", "\\ ") +
+            (f"\ndefine = {defines}\n" if defines else "\n") + keys + "\n", encoding="utf-8")
+        done = subprocess.run([ATTNSCOPE, "run", "run.ini", "--backend", BACKEND, "--no-retry", *arguments], cwd=self.path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+class Clean(Sources):
+    def clean(self, keys, *arguments, defines="", exact=True):
+        status, text = self.run_it(keys, *arguments, defines=defines)
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"local +(ok +){11}|local +(ok +){9}- +ok", text)
+        if exact:
+            self.assertIn("S: bit-equal to h100", text)
+            self.assertIn("U: bit-equal to h100", text)
+        return text
+
+    def test_plain(self):
+        keys = "[shape]\nheads = 4\nkv_heads = 2\nq_len = 256"
+        for arguments in ((), ("--checks",)):
+            text = self.clean(keys, *arguments, defines="FLASH_IsEvenMNConst=1")
+            self.assertNotIn("event:", text)
+
+    def test_tails_and_other_layout(self):
+        self.clean("[shape]\nheads = 2\nbatch = 2\nq_len = 300\nkv_len = 333\nlayout = BLHD")
+
+    def test_causal(self):
+        """Both tails, and rows without any key."""
+        for lengths in ("q_len = 300\nkv_len = 333", "q_len = 400\nkv_len = 130"):
+            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1")
+
+    def test_bf16(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\ncausal = bottom-right\ndtype = bf16", defines="FLASH_CAUSAL=1")
+
+    def test_head_dim_128(self):
+        for dtype in ("f16", "bf16"):
+            self.clean(f"[shape]\nheads = 2\nq_len = 200\nhead_dim = 128\ndtype = {dtype}")
+
+    def test_window(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\nwindow = 70,20", defines="FLASH_Is_local=1")
+
+    def test_softcap(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\nsoftcap = 20", defines="FLASH_Is_softcap=1", exact=False)
+
+    def test_alibi(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\nalibi = yes", defines="FLASH_Has_alibi=1", exact=False)
+        self.clean("[shape]\nheads = 2\nq_len = 300\nalibi = yes\ncausal = bottom-right",
+                   defines="FLASH_Has_alibi=1 FLASH_CAUSAL=1", exact=False)
+
+    def test_split_kv(self):
+        self.clean("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines="FLASH_SPLITS=3")
+
+
+KERNEL, SOFTMAX, MASK = "flash_fwd_kernel.h", "softmax.h", "mask.h"
+
+
+class Mistakes(Sources):
+    """Each in a copy of its own: a piece of a header becomes another, and what is said of it."""
+
+    def found(self, file, old, new, said, keys="", defines="", arguments=()):
+        path = self.copy / file
+        text = path.read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        status, text = self.run_it(f"[shape]\nheads = 4\nkv_heads = 2\nq_len = 300\n{keys}", *arguments, defines=defines)
+        self.assertEqual(status, 1, text)
+        for words in said:
+            self.assertIn(words, text)
+        return text
+
+    def test_scaled_twice(self):
+        self.found(SOFTMAX, "exp2f(tensor(mi, ni) * scale", "exp2f(tensor(mi, ni) * scale * scale", ["P is the first bad stage"])
+
+    def test_l_is_not_rescaled(self):
+        self.found(SOFTMAX, "row_sum(mi) *= scores_scale;", "", ["l is the first bad stage"])
+
+    def test_u_is_not_rescaled(self):
+        self.found(SOFTMAX, "acc_o_rowcol(mi, ni) *= scores_scale;", "", ["U is the first bad stage"])
+
+    def test_maximum_of_two_lanes(self):
+        self.found(SOFTMAX, "Allreduce<4>::run(src(i), op);", "Allreduce<2>::run(src(i), op);", ["m is the first bad stage"])
+
+    def test_o_is_not_divided(self):
+        self.found(SOFTMAX, "? 1.f : 1.f / sum;", "? 1.f : 1.f;", ["O is the first bad stage"])
+
+    def test_lse_is_not_scaled(self):
+        self.found(SOFTMAX, "row_max(mi) * softmax_scale + __logf", "row_max(mi) + __logf", ["LSE is the first bad stage"])
+
+    def test_lse_in_log2(self):
+        self.found(SOFTMAX, "__logf(sum)", "__log2f(sum)", ["LSE is the first bad stage"])
+
+    def test_a_key_too_many_at_the_diagonal(self):
+        self.found(MASK, "row_idx + 1 + max_seqlen_k", "row_idx + 2 + max_seqlen_k", ["S is the first bad stage"],
+                   "causal = bottom-right", "FLASH_CAUSAL=1")
+
+    def test_the_tail_is_not_masked(self):
+        self.found(MASK, "if (col_idx >= max_seqlen_k)", "if (col_idx > max_seqlen_k)", ["S is the first bad stage"])
+
+    def test_keys_of_another_head(self):
+        self.found(KERNEL, "mK(_, bidh / params.h_h_k_ratio, _)", "mK(_, bidh % params.h_k, _)", ["K is the first bad stage"])
+
+    def test_v_of_the_last_tile(self):
+        self.found(KERNEL, "tVgV(_, _, _, n_block), tVsV, tKVcKV, tKVpKV);",
+                   "tVgV(_, _, _, n_block_max - 1), tVsV, tKVcKV, tKVpKV);", ["V is the first bad stage"])
+
+    def test_the_first_q_tile(self):
+        self.found(KERNEL, "make_tensor(make_gmem_ptr(reinterpret_cast<Element*>(params.q_ptr)",
+                   "make_tensor(make_gmem_ptr(reinterpret_cast<Element*>(params.q_ptr) - m_block * params.q_row_stride",
+                   ["Q is the first bad stage"])
+
+    def test_a_barrier_is_missing(self):
+        """Its lines are FlashAttention's, not CuTe's."""
+        text = self.found(KERNEL, "FLASH_NAMESPACE::cp_async_wait<0>();\n        __syncthreads();",
+                          "FLASH_NAMESPACE::cp_async_wait<0>();", ["event: race"], arguments=("--checks",))
+        events = [line for line in text.splitlines() if line.startswith("event: race")]
+        for line in events:
+            self.assertRegex(line, r"flash_fwd_kernel\.h:\d+")
+            self.assertNotIn("include/cute/", line)
+
+    def test_a_copy_is_not_waited_for(self):
+        self.found(KERNEL, "FLASH_NAMESPACE::cp_async_wait<0>();\n        __syncthreads();\n        if (n_block > n_block_min)",
+                   "__syncthreads();\n        if (n_block > n_block_min)", ["first bad stage"])
+
+
+if __name__ == "__main__":
+    tap.main()
