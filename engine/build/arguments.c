@@ -45,12 +45,25 @@ static int add_defines(struct build_job *job, struct err *err)
     return 0;
 }
 
+/* NULL: there is no more room. */
 static const char *keep_given(struct build_job *job, const char *before, const char *word)
 {
     char *kept = job->given + job->n_given;
-    const int n = snprintf(kept, sizeof job->given - job->n_given, "%s%s", before, word);
-    job->n_given += (size_t)n + 1; /* there is room for the longest values of both keys */
+    const size_t room = sizeof job->given - job->n_given;
+    const int n = snprintf(kept, room, "%s%s", before, word);
+    if (n < 0 || (size_t)n >= room || job->n_arguments == BUILD_ARGUMENTS_MAX - 8)
+        return NULL;
+    job->n_given += (size_t)n + 1;
     return kept;
+}
+
+static int add_given(struct build_job *job, const char *before, const char *word, struct err *err)
+{
+    const char *kept = keep_given(job, before, word);
+    if (!kept)
+        return err_set(err, ERR_INPUT, job->request->kernel, "its folders and flags are too many");
+    build_add(job, kept);
+    return 0;
 }
 
 static int add_include(struct build_job *job, struct err *err)
@@ -62,9 +75,9 @@ static int add_include(struct build_job *job, struct err *err)
             return err_set(err, ERR_INPUT, folder, "expected a folder of headers (scenario.include, -I), found none");
         char place[600], itself[602];
         snprintf(itself, sizeof itself, "%s/.", folder); /* it may be a link */
-        if (job->mirror[0] && build_place(job, itself, place) == 0)
-            build_add(job, keep_given(job, "-I", place));
-        build_add(job, keep_given(job, "-I", folder));
+        if ((job->mirror[0] && build_place(job, itself, place) == 0 && add_given(job, "-I", place, err) != 0) ||
+            add_given(job, "-I", folder, err) != 0)
+            return -1;
     }
     return 0;
 }
@@ -84,12 +97,13 @@ static int add_flags(struct build_job *job, struct err *err)
         const bool links =
             !dropped && (strncmp(word, "-l", 2) == 0 || strncmp(word, "-L", 2) == 0 || strncmp(word, "-Wl,", 4) == 0) &&
             strcmp(word, "-lineinfo") != 0;
-        if (job->n_arguments == BUILD_ARGUMENTS_MAX - 8 || job->n_link_arguments == BUILD_LINK_ARGUMENTS_MAX)
-            return err_set(err, ERR_INPUT, job->request->kernel, "scenario.flags, --flag: there are too many");
+        const char *kept = links && job->n_link_arguments < BUILD_LINK_ARGUMENTS_MAX ? keep_given(job, "", word) : NULL;
+        if (links && !kept)
+            return err_set(err, ERR_INPUT, job->request->kernel, "its flags for the linker are too many");
         if (links)
-            job->link_arguments[job->n_link_arguments++] = keep_given(job, "", word);
-        else if (!dropped)
-            build_add(job, keep_given(job, "", word));
+            job->link_arguments[job->n_link_arguments++] = kept;
+        else if (!dropped && add_given(job, "", word, err) != 0)
+            return -1;
     }
     return 0;
 }

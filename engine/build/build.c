@@ -348,11 +348,31 @@ static void add_surroundings(const struct build_job *job, struct cache_key *key)
     }
 }
 
+/* Which file a library of the user's is: -lNAME, or -l:FILE of an object, in the folder of a -LDIR. */
+static void add_library(const struct build_job *job, const char *name, struct cache_key *key)
+{
+    const bool is_file = name[0] == ':';
+    for (int i = 0; i < job->n_link_arguments; i++)
+        for (int form = is_file ? 2 : 0; strncmp(job->link_arguments[i], "-L", 2) == 0 && form < (is_file ? 3 : 2);
+             form++) {
+            char path[PATH_MAX], identity[900];
+            const char *folder = job->link_arguments[i] + 2;
+            const int n = form == 0   ? snprintf(path, sizeof path, "%s/lib%s.so", folder, name)
+                          : form == 1 ? snprintf(path, sizeof path, "%s/lib%s.a", folder, name)
+                                      : snprintf(path, sizeof path, "%s/%s", folder, name + 1);
+            build_tool_identity(n > 0 && (size_t)n < sizeof path ? path : "", identity, sizeof identity);
+            cache_key_add_text(key, identity);
+        }
+}
+
 static void add_link_arguments(const struct build_job *job, struct cache_key *key)
 {
     cache_key_add(key, &job->n_link_arguments, sizeof job->n_link_arguments);
     for (int i = 0; i < job->n_link_arguments; i++)
         cache_key_add_text(key, job->link_arguments[i]);
+    for (int i = 0; i < job->n_link_arguments; i++)
+        if (strncmp(job->link_arguments[i], "-l", 2) == 0)
+            add_library(job, job->link_arguments[i] + 2, key);
 }
 
 static int make_key(const struct build_job *job, const struct process_output *text,

@@ -34,7 +34,7 @@ struct build_job {
     char flags[12][BUILD_FLAG_MAX]; /* the flags with paths in them */
     int n_flags;
     char define[256]; /* the macros, a NUL behind each */
-    char given[3072]; /* the user's folders, each behind -I, and flags, the same way */
+    char given[8192]; /* the user's folders, each behind -I, and flags, the same way */
     size_t n_given;
     const char *link_arguments[BUILD_LINK_ARGUMENTS_MAX]; /* those of the flags that a linker wants; borrowed */
     int n_link_arguments;

@@ -99,9 +99,10 @@ static int link_program(struct build_job *job, const char *object, const char *w
     static const char names[] =
         "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaMalloc,--wrap=cudaLaunchKernel,--wrap=__cudaLaunchKernel,"
         "--wrap=cudaLaunchKernelExC";
-    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {job->compiler, architecture, "-o",         program, object,
-                                                       "-Xlinker",    names,        job->library, folder};
-    int n = 9;
+    const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {
+        job->compiler, architecture, "-o",         program, object,
+        "-Xlinker",    names,        job->library, folder,  "--forward-unknown-to-host-compiler"};
+    int n = 10;
     for (int i = 0; i < job->n_link_arguments; i++)
         argv[n++] = job->link_arguments[i];
     for (const char *const *flag = job->tools->link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 39; flag++)

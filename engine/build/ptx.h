@@ -6,11 +6,11 @@
 #include <stddef.h>
 
 struct ptx_translation {
-    int line;         /* in: of the keyword; out: of the statement's end */
-    const char *end;  /* behind the closing parenthesis */
-    char *code;       /* owned: C++ on one line, a statement but for its semicolon */
-    /* What the executor does not know of it, "inline PTX wgmma.fence.sync.aligned": the code is a call that ends the run
-       with these words. "": nothing. */
+    int line;        /* in: of the keyword; out: of the statement's end */
+    const char *end; /* behind the closing parenthesis */
+    char *code;      /* owned: C++ on one line, a statement but for its semicolon */
+    /* What the executor does not know of it, "inline PTX wgmma.fence.sync.aligned": the code is a call that ends the
+       run with these words. "": nothing. */
     char refused[96];
     int refused_line;
     bool unknown; /* it is an opcode in none of the executor's lists, which may be misspelt */
