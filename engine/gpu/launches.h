@@ -1,5 +1,6 @@
-/* What a run launched, whoever launched it: the runtime's launch functions are wrapped (build_gpu.c), so that a failure can name the
-   kernel and set what it asked for against what the device allows, and that the parent is told what the kernels take.
+/* What a run launched, whoever launched it: the runtime's launch functions are wrapped (build_gpu.c), so that a failure
+   can name the kernel and set what it asked for against what the device allows, and that the parent is told what the
+   kernels take.
  */
 #ifndef GPU_LAUNCHES_H
 #define GPU_LAUNCHES_H

@@ -26,7 +26,8 @@ struct live_header {
 int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, void **mapping, size_t *n_bytes,
               struct err *err);
 
-/* Sets a registration to the defaults of abi.h, but for dtypes, 0; the debuggee's main calls it, then asc_describe(). */
+/* Sets a registration to the defaults of abi.h, but for dtypes, 0; the debuggee's main calls it, then asc_describe().
+ */
 void asc_kernel_defaults(struct asc_kernel *kernel);
 
 /* What ASC_KERNEL and the probes of a debuggee define (attnscope.h); there the argument is a C++ reference. */

@@ -213,8 +213,8 @@ struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot,
 
 /* The text of a file, the .cu or one that it includes; NULL: not known. */
 const char *trace_source(const struct trace *t, const char *file);
-/* Takes over a file's text as it is now at `path`, unless it is known, cannot be read, is larger than TRACE_SOURCE_MAX, or there
-   are TRACE_SOURCES_MAX others. */
+/* Takes over a file's text as it is now at `path`, unless it is known, cannot be read, is larger than TRACE_SOURCE_MAX,
+   or there are TRACE_SOURCES_MAX others. */
 #define TRACE_SOURCE_MAX (1u << 20)
 #define TRACE_SOURCES_MAX 16u
 void trace_add_source(struct trace *t, const char *file, const char *path);

@@ -50,7 +50,7 @@ void debuggee_host(struct asc_kernel *kernel);
 /* true: launches have no effect from here on, but to be seen. false: they have again; returns how many threads a block
    had at most, 0 where nothing was launched. */
 int debuggee_rehearse(bool begin);
-bool debuggee_in_host_code(void); /* the kernel's own runs, and its launches have an effect */
+bool debuggee_in_host_code(void);       /* the kernel's own runs, and its launches have an effect */
 void *debuggee_array_new(size_t bytes); /* as the kernel addresses it; NULL: no memory */
 void debuggee_array_free(void *array);  /* NULL is legal */
 

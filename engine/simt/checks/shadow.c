@@ -172,10 +172,14 @@ static bool unmet_reader(const struct checks *c, size_t at)
     return false;
 }
 
-static void check_write(struct checks *c, size_t at, struct cell old, bool atomic, uint32_t site)
+static void check_write(struct checks *c, size_t at, struct cell old, uint32_t kind, uint32_t site)
 {
+    const bool atomic = kind == WROTE_ATOMIC;
     const uint32_t self = c->stamp, w = old.w, r = old.r;
-    if ((w & STAMP_KIND) == WROTE_ASYNC)
+    if ((w & STAMP_KIND) == WROTE_ASYNC && kind == WROTE_ASYNC && stamp_thread(w) != stamp_thread(self))
+        race(c, at, true, w, true, site,
+             c->sites[at].w); /* a ring is filled anew by the threads that filled it before */
+    else if ((w & STAMP_KIND) == WROTE_ASYNC)
         under_way(c, at, true, w, site, c->sites[at].w);
     else if (w && stamp_thread(w) != stamp_thread(self) && !is_before(c, w) &&
              !(atomic && (w & STAMP_KIND) == WROTE_ATOMIC))
@@ -254,7 +258,7 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
             continue;
         }
         c->store_end = kind == WROTE_PLAIN ? end : 0;
-        check_write(c, i, old, kind == WROTE_ATOMIC, site);
+        check_write(c, i, old, kind, site);
         for (; i < end && same(cell[i], old); i++) {
             c->cell[i] = (struct cell){mine, 0};
             c->sites[i].w = site;
