@@ -62,7 +62,7 @@ __device__ __forceinline__ void fetch(const Head &head, int tile, int rows, To &
     auto into = mine.partition_D(to);
     CUTE_UNROLL
     for (int i = 0; i < size<1>(into); i++) {
-        const bool there = tile * 64 + get<0>(at(0, i, 0)) < rows;
+        const bool there = tile * 64 + static_cast<int>(get<0>(at(0, i, 0))) < rows;
         copy(typename Tiles::Fetch{}.with(there), from(_, i, _), into(_, i, _));
     }
 }
@@ -147,11 +147,12 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_cute(l
     ASC_CUTE_SHARED(q, 0, sq);
 
     const typename Tiles::Mma mma;
-    const auto mine = mma.get_slice(threadIdx.x);
+    const int thread = threadIdx.x; // signed, and so are all coordinates
+    const auto mine = mma.get_slice(thread);
     const auto load_q = make_tiled_copy_A(typename Tiles::Load{}, mma);
     auto a_q = mine.partition_fragment_A(sq);
-    auto a_q_loaded = load_q.get_slice(threadIdx.x).retile_D(a_q);
-    copy(load_q, load_q.get_slice(threadIdx.x).partition_S(sq), a_q_loaded);
+    auto a_q_loaded = load_q.get_slice(thread).retile_D(a_q);
+    copy(load_q, load_q.get_slice(thread).partition_S(sq), a_q_loaded);
 
     auto u = partition_fragment_C(mma, Shape<Int<BR>, Int<D>>{});
     clear(u);
@@ -179,7 +180,7 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_cute(l
         multiply<typename Tiles::Load>(s, a_q, sk, mma);
         CUTE_UNROLL
         for (int i = 0; i < size(s); i++)
-            if (kt * BC + get<1>(at(i)) >= p.seen(q_tile * BR + get<0>(at(i))))
+            if (kt * BC + get<1>(at(i)) >= p.seen(q_tile * BR + get<0>(at(i)))) // below 0 where nothing is seen
                 s(i) = -INFINITY;
         ASC_CUTE_C(s, kt, mine, BR, BC, s);
 
