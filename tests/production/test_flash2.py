@@ -132,7 +132,11 @@ class Clean(Sources):
                    defines="FLASH_Has_alibi=1 FLASH_CAUSAL=1", exact=False)
 
     def test_split_kv(self):
-        self.clean("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines="FLASH_SPLITS=3")
+        """And its merge, which writes LSE by eight rows: one that is no multiple of it is overrun, and that is said."""
+        self.clean("[shape]\nheads = 2\nq_len = 72\nkv_len = 1100", defines="FLASH_SPLITS=3")
+        status, text = self.run_it("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines="FLASH_SPLITS=3")
+        self.assertEqual(status, 3, text)
+        self.assertIn("past the end of LSE", text)
 
 
 KERNEL, SOFTMAX, MASK = "flash_fwd_kernel.h", "softmax.h", "mask.h"
