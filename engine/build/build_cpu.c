@@ -157,6 +157,7 @@ const char *const simt_compile_flags[] = {
     "-Wno-undefined-internal", /* extern __shared__ arrays in an unnamed namespace: the link stub has them */          \
         "-Wno-unused-command-line-argument", /* what a preprocessed source needs no more */                            \
         "-Wno-ignored-attributes",           /* __shared__ on a declaration */                                         \
+        "-Wno-pass-failed",                  /* #pragma unroll is a wish */                                            \
         "-gdwarf-4",                         /* what every libbacktrace reads */                                       \
         "-ffp-exception-behavior=maytrap", /* else a division moves in front of the test that guards it, and traps */  \
         "-mllvm",                                                                                                      \
