@@ -19,7 +19,7 @@ import schema  # noqa: E402
 import tap  # noqa: E402
 
 SCHEMA = json.loads((ROOT / "docs/check.schema.json").read_text(encoding="utf-8"))
-EXAMPLE = (ROOT / "docs/examples/my_attention.cu").read_text(encoding="utf-8")
+EXAMPLE = (ROOT / "docs/examples/with_plan.cu").read_text(encoding="utf-8")
 PLAN = "if (problem->head_dim != D)"
 SMALL = ('if (problem->q_len > 70 || problem->kv_len > 300) return "at most 70 queries and 300 keys";', PLAN)
 LAUNCH = "kernel.launch = launch;"

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests/recorded"))
 from judged import judged  # noqa: E402
 
 MOST_BYTES = 400_000
-EXAMPLE, PATCHES = "docs/examples/my_attention.cu", "tests/recorded"
+EXAMPLE, PATCHES = "docs/examples/with_plan.cu", "tests/recorded"
 CASES = (  # name, what is run, exit status, verdict
     ("clean-wmma", ("kernels/v2c_wmma.cu", "--shape", "1,1,72,100,64"), 0, "CLEAN"),
     ("clean-fp8-mma", ("kernels/fp8_mma.cu", "--shape", "1,1,72,100,64"), 0, "CLEAN"),

@@ -31,7 +31,7 @@ class Random(unittest.TestCase):
                 self.run_it(str(RUNS), str(seed), *kernel)
 
     def test_my_attention(self):
-        self.run_it(str(RUNS), "12", "docs/examples/my_attention.cu", "shape.head_dim=64", "shape.dtype=f16",
+        self.run_it(str(RUNS), "12", "docs/examples/with_plan.cu", "shape.head_dim=64", "shape.dtype=f16",
                     "shape.layout=BHLD")
 
     def test_runs_that_once_were_called_wrong(self):
