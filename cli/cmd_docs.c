@@ -89,6 +89,40 @@ static int write_causes(FILE *out)
     return ferror(out) ? -1 : 0;
 }
 
+static int write_refused(FILE *out)
+{
+    static const char *const opcodes[] = {
+#define PTX(opcode, operands, function) opcode,
+#include "engine/build/ptx.def"
+    };
+    fputs(
+        "# What the CPU executor refuses\n\nThe executor runs a kernel as a GPU would, or not at all. All of this runs "
+        "on a GPU (`--backend gpu`).\n\n## Refused where it stands\n\nThe build ends at its line, with its reason. "
+        "`<NAME>` is a header; a `*` stands for any ending.\n\n| in the source | what it is | why |\n| --- | --- | --- "
+        "|\n",
+        out);
+#define GPU_ONLY(pattern, what, why) fputs("| `" pattern "` | " what " | " why " |\n", out);
+#include "engine/build/gpu_only.def"
+#undef GPU_ONLY
+    fputs("\n## Refused where it is reached\n\nOther inline PTX than the list below ends the run that comes to it, at "
+          "its "
+          "line. A kernel may hold it all the same, as CuTe's headers do.\n\n| in the source | why |\n| --- | --- |\n"
+          "| `wgmma`, `cp.async.bulk` (TMA), `mbarrier`, `setmaxnreg` | what sm_90 does asynchronously is not modelled "
+          "|\n"
+          "| `mma.sync` of other shapes or types | the bits of these products are not measured |\n"
+          "| other approximate functions | the bits of their results are not measured |\n"
+          "| anything else | nothing translates it; it may be misspelt |\n\nWhat runs:\n",
+          out);
+    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++) {
+        const size_t family = strcspn(opcodes[i], ".") + 1;
+        const bool same = i && strncmp(opcodes[i], opcodes[i - 1], family) == 0;
+        if (!i || strcmp(opcodes[i], opcodes[i - 1]) != 0)
+            fprintf(out, "%s`%s`", same ? " " : "\n- ", opcodes[i]);
+    }
+    fputs("\n", out);
+    return ferror(out) ? -1 : 0;
+}
+
 static int write_commands(FILE *out)
 {
     fputs("# Command line\n\n```\n", out);

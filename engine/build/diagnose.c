@@ -137,9 +137,9 @@ static int missing_header(const char *text, const char *line, const char *messag
     if (!end || (size_t)(end - message) >= sizeof name)
         return 0;
     snprintf(name, sizeof name, "%.*s", (int)(end - message), message);
-    const char *what = scan_gpu_only_header(name);
+    const char *refusal = scan_gpu_only_header(name);
     const bool cutlass = strncmp(name, "cute/", 5) == 0 || strncmp(name, "cutlass/", 8) == 0;
-    if (!what && !cutlass)
+    if (!refusal && !cutlass)
         return 0;
     snprintf(where, sizeof where, "%.*s", (int)place_length(line, message), line);
     includes_before(text, line, includes, sizeof includes);
@@ -147,7 +147,7 @@ static int missing_header(const char *text, const char *line, const char *messag
         return err_set(err, ERR_BUILD, where,
                        "%s: No such file or directory; -I DIR says where CUTLASS's headers are (its include folder)%s",
                        name, includes);
-    return err_set(err, ERR_GPU_ONLY, where, "%s: GPU only%s", what, includes);
+    return err_set(err, ERR_GPU_ONLY, where, "%s%s", refusal, includes);
 }
 
 /* Whether `word` stands before the line's end. */

@@ -7,10 +7,10 @@
 #include <string.h>
 
 struct pattern {
-    const char *text, *what;
+    const char *text, *refusal;
 };
 static const struct pattern patterns[] = {
-#define GPU_ONLY(text, what) {text, what},
+#define GPU_ONLY(text, what, why) {text, what ": GPU only: " why},
 #include "engine/build/gpu_only.def"
 #undef GPU_ONLY
 };
@@ -57,7 +57,7 @@ const char *scan_gpu_only_header(const char *name)
             continue;
         size_t n = strcspn(pattern + 1, ">*");
         if (strncmp(name, pattern + 1, n) == 0 && (pattern[n + 1] == '*' || name[n] == '\0'))
-            return patterns[i].what;
+            return patterns[i].refusal;
     }
     return NULL;
 }
@@ -187,17 +187,12 @@ static void write_includes(const struct reader *r, char *out, size_t bytes)
                                  r->include[i].file, r->include[i].line, i ? "" : ")");
 }
 
-static int refuse(const struct reader *r, const char *what, const char *why, struct err *err)
+static int refuse(const struct reader *r, const char *refusal, struct err *err)
 {
     char where[300], includes[1024];
     snprintf(where, sizeof where, "%s:%d", r->file, r->line);
     write_includes(r, includes, sizeof includes);
-    return err_set(err, ERR_GPU_ONLY, where, "%s: %s%s", what, why, includes);
-}
-
-static int gpu_only(const struct reader *r, const char *what, struct err *err)
-{
-    return refuse(r, what, "GPU only", err);
+    return err_set(err, ERR_GPU_ONLY, where, "%s%s", refusal, includes);
 }
 
 static int check_include(const struct reader *r, const char *text, const char *end, struct err *err)
@@ -209,8 +204,8 @@ static int check_include(const struct reader *r, const char *text, const char *e
     for (text++; text < end && *text != '>' && *text != '"' && n + 1 < sizeof name; text++)
         name[n++] = *text;
     name[n] = '\0';
-    const char *what = scan_gpu_only_header(name);
-    return what ? gpu_only(r, what, err) : 0;
+    const char *refusal = scan_gpu_only_header(name);
+    return refusal ? refuse(r, refusal, err) : 0;
 }
 
 static int check_code(const struct reader *r, struct err *err)
@@ -219,7 +214,7 @@ static int check_code(const struct reader *r, struct err *err)
         const char *text = patterns[i].text;
         int header = text[0] == '<' && isalpha((unsigned char)text[1]);
         if (!header && matches(r->bare, text))
-            return gpu_only(r, patterns[i].what, err);
+            return refuse(r, patterns[i].refusal, err);
     }
     return 0;
 }
@@ -308,8 +303,10 @@ static int rewrite_asm(struct reader *r, const char *keyword, const char **rest,
         if (!ptx.refused[0])
             return err_no_memory(err, r->file, "inline PTX");
         r->line = ptx.refused_line;
-        return refuse(r, ptx.refused,
-                      ptx.unknown ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only", err);
+        char refusal[sizeof ptx.refused + 64];
+        snprintf(refusal, sizeof refusal, "%s: %s", ptx.refused,
+                 ptx.unknown ? "not known to the CPU executor (GPU only, or misspelt)" : "GPU only");
+        return refuse(r, refusal, err);
     }
     const int failed = replace(r, keyword, ptx.code, ptx.end, err);
     free(ptx.code);
@@ -424,7 +421,7 @@ static int rewrite_launch(struct reader *r, const char *at, const char **rest, s
     const char *begin = kernel_begins(r, at), *ends = list_ends(at + 3, ">>>");
     const char *open = ends ? strchr(ends, '(') : NULL, *passed = open ? list_ends(open + 1, ")") : NULL;
     if (!begin || !passed)
-        return refuse(r, "a <<<...>>> launch", "what it launches is not a name, or it has no end", err);
+        return refuse(r, "a <<<...>>> launch: what it launches is not a name, or it has no end", err);
     write_name(begin, at, name, sizeof name);
     if (asprintf(&text,
                  "::simt::raw_launch(\"%s\", [&](auto &&...simt_args) { %.*s"

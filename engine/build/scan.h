@@ -25,7 +25,7 @@ struct scan {
 int scan_preprocessed(struct scan *scan, const char *text, struct err *err);
 void scan_free(struct scan *scan);
 
-/* Why a header that was not found is known to be missing ("CuTe"), or NULL. */
+/* Why a header that was not found is refused ("CUB: GPU only: ..."), or NULL. */
 const char *scan_gpu_only_header(const char *name);
 
 #endif

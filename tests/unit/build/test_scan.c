@@ -128,7 +128,7 @@ static void test_gpu_only_in_a_header(void **state)
     snprintf(filled, sizeof filled, text, "cudaSurfaceObject_t x;", "", "");
     assert_int_equal(scan(filled, &result, &err), -1);
     assert_string_equal(err.where, "my/deep/traits.h:2");
-    assert_string_equal(err.message, "surfaces: GPU only "
+    assert_string_equal(err.message, "surfaces: GPU only: nothing stands in for their memory "
                                      "(in file included from my/mine.h:2, from my/k.cu:3)");
     snprintf(filled, sizeof filled, text, "", "asm(\"x;\"];", "");
     assert_int_equal(scan(filled, &result, &err), -1);
@@ -137,7 +137,7 @@ static void test_gpu_only_in_a_header(void **state)
     snprintf(filled, sizeof filled, text, "", "", "#include <cub/cub.cuh>");
     assert_int_equal(scan(filled, &result, &err), -1);
     assert_string_equal(err.where, "my/k.cu:4");
-    assert_string_equal(err.message, "CUB: GPU only");
+    assert_string_equal(err.message, "CUB: GPU only: its headers are for nvcc");
 
     diagnose_compiler(&d,
                       "In file included from my/mine.h:3,\n"
@@ -146,14 +146,15 @@ static void test_gpu_only_in_a_header(void **state)
                       &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/deep/traits.h:8");
-    assert_string_equal(err.message, "CUB: GPU only (in file included from my/mine.h:3, from my/k.cu:2)");
+    assert_string_equal(err.message,
+                        "CUB: GPU only: its headers are for nvcc (in file included from my/mine.h:3, from my/k.cu:2)");
     diagnose_compiler(&d,
                       "In file included from my/mine.h:3:\n"
                       "my/x.h:1:1: warning: dull\n"
                       "my/k.cu:8:10: fatal error: cub/cub.cuh: No such file or directory\n",
                       &err);
     assert_string_equal(err.where, "my/k.cu:8");
-    assert_string_equal(err.message, "CUB: GPU only");
+    assert_string_equal(err.message, "CUB: GPU only: its headers are for nvcc");
 }
 
 static void test_raw_string_over_lines(void **state)
@@ -254,7 +255,7 @@ static void test_compiler_words(void **state)
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cub/x.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/k.cu:2");
-    assert_string_equal(err.message, "CUB: GPU only");
+    assert_string_equal(err.message, "CUB: GPU only: its headers are for nvcc");
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cute/x.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_BUILD);
     assert_non_null(strstr(err.message, "cute/x.h: No such file or directory; -I DIR"));

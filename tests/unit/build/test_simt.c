@@ -556,7 +556,7 @@ static void test_gpu_only_headers_have_stand_ins(void **state)
 {
     (void)state;
     static const char *const patterns[][2] = {
-#define GPU_ONLY(pattern, what) {pattern, what},
+#define GPU_ONLY(pattern, what, why) {pattern, why},
 #include "engine/build/gpu_only.def"
 #undef GPU_ONLY
     };
