@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
+CODE = re.compile(r"^    .*$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]+)`")
 
@@ -90,7 +91,8 @@ class Docs(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
     def test_links_lead_somewhere(self):
-        dead = [f"{page.name}: {link}" for page in self.pages() for link in LINK.findall(page.read_text(encoding="utf-8"))
+        dead = [f"{page.name}: {link}" for page in self.pages()
+                for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
                 if not link.startswith("http") and not (page.parent / link).exists()]
         self.assertEqual(dead, [])
 
@@ -113,14 +115,15 @@ class Docs(unittest.TestCase):
         named = set(re.findall(r"`([A-Za-z0-9])`", text)) - {"v"}  # the mark of a line that follows, and no key
         self.assertEqual({key: bound.get(key) for key in named}, EDITING_KEYS)
 
-    def test_code_in_the_kernel_guide_is_in_the_example(self):
-        guide = (ROOT / "docs/writing-a-kernel.md").read_text(encoding="utf-8")
-        example = " ".join((ROOT / "docs/examples/my_attention.cu").read_text(encoding="utf-8").split())
-        blocks = re.findall(r"<!-- from my_attention.cu -->\n+((?:    .*\n|\n)+)", guide)
-        self.assertTrue(blocks)
-        for block in blocks:
-            for piece in re.split(r"\n\s*\.\.\.\n", block):
-                self.assertIn(" ".join(piece.split()), example)
+    def test_code_in_the_kernel_guides_is_in_the_examples(self):
+        for page, fewest in (("writing-a-kernel", 4), ("probes", 5)):
+            guide = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+            blocks = re.findall(r"<!-- from (\w+\.cu) -->\n+((?:    .*\n|\n)+)", guide)
+            self.assertGreaterEqual(len(blocks), fewest)
+            for name, block in blocks:
+                example = " ".join((ROOT / "docs/examples" / name).read_text(encoding="utf-8").split())
+                for piece in re.split(r"\n\s*\.\.\.\n", block):
+                    self.assertIn(" ".join(piece.split()), example)
 
 
 if __name__ == "__main__":
