@@ -1,4 +1,4 @@
-// with_plan: my_attention.cu with a plan and a launch in the place of its host code, for every layout and corner.
+// with_plan: my_attention.cu with a plan and a launch in the place of its host code, for both causal corners.
 // One warp computes one query, its Q in shared memory. f16 in and out, f32 in between, head_dim 64.
 
 #include <cuda_fp16.h>
