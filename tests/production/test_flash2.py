@@ -23,7 +23,7 @@ SOURCES = FOLDER / "csrc/flash_attn/src"
 
 # Before or behind the lines that begin so: what is added. In flash_fwd_kernel.h, to both forward kernels.
 BEFORE = {
-    "FLASH_NAMESPACE::gemm</*A_in_regs": ["ASC_CUTE_SHARED(q, 0, sQ);", "ASC_CUTE_SHARED(k, n_block, sK);"],
+    ("FLASH_NAMESPACE::gemm</*A_in_regs", "FLASH_NAMESPACE::gemm("): ["ASC_CUTE_SHARED(q, 0, sQ);", "ASC_CUTE_SHARED(k, n_block, sK);"],
     "masking_step == 0": ["ASC_CUTE_C(s, n_block, thr_mma, kBlockM, kBlockN, acc_s);"],
     "softmax.template softmax_rescale_o": ["ASC_CUTE_C(s, n_block, thr_mma, kBlockM, kBlockN, acc_s);"],
     "Tensor rP =": ["ASC_CUTE_ROWS(m, n_block, thr_mma, kBlockM, kBlockN, softmax.row_max);",
