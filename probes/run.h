@@ -76,7 +76,7 @@ struct asc_array {
     template <class T> operator T *() const
     {
         if (!asc_holds<typename asc_not_const<T>::type>(dtype))
-            throw asc_refusal{"its host code takes pointers to elements of another type"};
+            throw asc_refusal{"its host code takes pointers to elements of another type than shape.dtype says"};
         return static_cast<T *>(at);
     }
     template <class Tensor, class = typename Tensor::asc_tensor> asc_array &operator=(const Tensor &tensor)

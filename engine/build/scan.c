@@ -349,6 +349,19 @@ static const char *opening(const struct reader *r, const char *at)
     return NULL;
 }
 
+/* Whether the word that ends at `c` is one behind which a statement or an expression begins. */
+static bool is_keyword(const struct reader *r, const char *c)
+{
+    static const char *const keywords[] = {"if", "else", "do", "while", "for", "switch", "return", "case", "constexpr"};
+    const char *begin = c;
+    while (begin > r->copied && is_word(begin[-1]))
+        begin--;
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strlen(keywords[i]) == (size_t)(c + 1 - begin) && strncmp(begin, keywords[i], strlen(keywords[i])) == 0)
+            return is_word(*c);
+    return false;
+}
+
 /* Where the name of the kernel begins that <<< stands behind: a::b<c, (d > e)>, a variable, (*p), table[i]. */
 static const char *kernel_begins(const struct reader *r, const char *at)
 {
@@ -359,7 +372,10 @@ static const char *kernel_begins(const struct reader *r, const char *at)
             if (!begin)
                 return NULL;
             c = before(r, begin);
-            if (*begin == '(' || !c || !(is_word(*c) || *c == ']' || *c == ')' || *c == '>'))
+            /* (*p) stands for itself; what a call gives, pick(i), begins with its name. */
+            if (!c || !(is_word(*c) || *c == ']' || *c == ')' || *c == '>') || (*begin == '(' && is_keyword(r, c)))
+                return begin;
+            if (*begin == '(' && !is_word(*c) && *c != '>')
                 return begin;
             continue;
         }
@@ -370,16 +386,15 @@ static const char *kernel_begins(const struct reader *r, const char *at)
         c = before(r, begin);
         if (!c || c - 1 < r->copied)
             return begin;
-        if (*c == ':' && c[-1] == ':')
+        const bool scope = *c == ':' && c[-1] == ':';
+        if (scope || (*c == '>' && c[-1] == '-'))
             begin = --c;
         else if (*c == '.')
             begin = c;
-        else if (*c == '>' && c[-1] == '-')
-            begin = --c;
         else
             return begin;
         c = before(r, begin);
-        if (!c || !(is_word(*c) || *c == '>' || *c == ')' || *c == ']'))
+        if (!c || !(is_word(*c) || *c == '>' || (!scope && (*c == ')' || *c == ']'))) || (scope && is_keyword(r, c)))
             return begin; /* ::k */
     }
     return begin;
@@ -389,7 +404,7 @@ static const char *kernel_begins(const struct reader *r, const char *at)
 static const char *list_ends(const char *c, const char *end)
 {
     const size_t n = strlen(end);
-    for (int depth = 0; *c && *c != ';'; c++) {
+    for (int depth = 0; *c && (*c != ';' || depth); c++) {
         if (*c == '"' || (*c == '\'' && !isxdigit((unsigned char)c[-1]))) {
             c = end_of_quoted(c, c + strlen(c)) - 1;
             continue;

@@ -175,39 +175,37 @@ static bool before(const void *kernel, dim3 grid, dim3 block, size_t *shared_byt
     return true;
 }
 
-/* What nvcc makes of <<<>>> calls the second, or the first where the toolkit is older; cudaLaunchKernelEx the third. */
-cudaError_t __real_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);   /* NOLINT */
-cudaError_t __real___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t); /* NOLINT */
-cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);      /* NOLINT */
-cudaError_t __wrap_cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);   /* NOLINT */
-cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t); /* NOLINT */
-cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);      /* NOLINT */
-
-cudaError_t __wrap_cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args,
-                                    size_t shared_bytes, /* NOLINT */
-                                    cudaStream_t stream)
-{
-    return before(kernel, grid, block, &shared_bytes)
-               ? __real_cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream)
-               : cudaSuccess;
-}
-
-cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
-                                      size_t shared_bytes, /* NOLINT */
-                                      cudaStream_t stream)
-{
-    return before(kernel, grid, block, &shared_bytes)
-               ? __real___cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream)
-               : cudaSuccess;
-}
-
-cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *asked, const void *kernel, void **args) /* NOLINT */
-{
-    cudaLaunchConfig_t config = *asked;
-    return before(kernel, config.gridDim, config.blockDim, &config.dynamicSmemBytes)
-               ? __real_cudaLaunchKernelExC(&config, kernel, args)
-               : cudaSuccess;
-}
+/* What nvcc makes of <<<>>> calls __cudaLaunchKernel, or cudaLaunchKernel where the toolkit is older;
+   cudaLaunchKernelEx calls cudaLaunchKernelExC. _ptsz: where each thread has a default stream of its own (CUDA Runtime
+   API, "Stream synchronization behavior"). */
+/* NOLINTBEGIN(*-identifier,bugprone-macro-parentheses) */
+#define WRAP_LAUNCH(name, function)                                                                                    \
+    cudaError_t __real_##name(function, dim3, dim3, void **, size_t, cudaStream_t);                                    \
+    cudaError_t __wrap_##name(function, dim3, dim3, void **, size_t, cudaStream_t);                                    \
+    cudaError_t __wrap_##name(function kernel, dim3 grid, dim3 block, void **args, size_t bytes, cudaStream_t stream)  \
+    {                                                                                                                  \
+        return before(kernel, grid, block, &bytes) ? __real_##name(kernel, grid, block, args, bytes, stream)           \
+                                                   : cudaSuccess;                                                      \
+    }
+#define WRAP_LAUNCH_EX(name)                                                                                           \
+    cudaError_t __real_##name(const cudaLaunchConfig_t *, const void *, void **);                                      \
+    cudaError_t __wrap_##name(const cudaLaunchConfig_t *, const void *, void **);                                      \
+    cudaError_t __wrap_##name(const cudaLaunchConfig_t *asked, const void *kernel, void **args)                        \
+    {                                                                                                                  \
+        cudaLaunchConfig_t config = *asked;                                                                            \
+        return before(kernel, config.gridDim, config.blockDim, &config.dynamicSmemBytes)                               \
+                   ? __real_##name(&config, kernel, args)                                                              \
+                   : cudaSuccess;                                                                                      \
+    }
+typedef const void *function_pointer;
+WRAP_LAUNCH(cudaLaunchKernel, function_pointer)
+WRAP_LAUNCH(cudaLaunchKernel_ptsz, function_pointer)
+WRAP_LAUNCH(cudaLaunchCooperativeKernel, function_pointer)
+WRAP_LAUNCH(__cudaLaunchKernel, cudaKernel_t)
+WRAP_LAUNCH(__cudaLaunchKernel_ptsz, cudaKernel_t)
+WRAP_LAUNCH_EX(cudaLaunchKernelExC)
+WRAP_LAUNCH_EX(cudaLaunchKernelExC_ptsz)
+/* NOLINTEND(*-identifier,bugprone-macro-parentheses) */
 
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
 {

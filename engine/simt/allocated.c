@@ -17,22 +17,27 @@ struct allocation {
     struct simt_region region;
     struct guarded memory;
     char name[64];
+    bool told; /* that it was written outside: once */
     struct allocation *next;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned last_serial;
 static struct allocation *all; /* changes between launches alone */
 
 static char overrun[sizeof((struct allocation *)0)->name]; /* of the first that was written outside; "": none */
 
-static void note_overrun(const struct allocation *a)
+static void note_overrun(struct allocation *a)
 {
-    if (!overrun[0] && !guarded_intact(&a->memory, a->region.begin, a->region.bytes))
+    if (a->told || guarded_intact(&a->memory, a->region.begin, a->region.bytes))
+        return;
+    a->told = true;
+    if (!overrun[0])
         memcpy(overrun, a->name, sizeof overrun);
 }
 
 bool allocated_overrun(char *name, size_t size)
 {
-    for (const struct allocation *a = all; a; a = a->next)
+    for (struct allocation *a = all; a; a = a->next)
         note_overrun(a);
     snprintf(name, size, "%s", overrun);
     overrun[0] = '\0';
@@ -50,8 +55,13 @@ void *simt_allocate(size_t bytes)
         return NULL;
     }
     snprintf(a->name, sizeof a->name, "an allocation of %zu bytes", bytes);
-    a->region = (struct simt_region){
-        .name = a->name, .begin = at, .bytes = bytes, .dtype = -1, .unwritten = true, .guard_bytes = a->memory.guard};
+    a->region = (struct simt_region){.name = a->name,
+                                     .begin = at,
+                                     .bytes = bytes,
+                                     .dtype = -1,
+                                     .unwritten = true,
+                                     .serial = ++last_serial,
+                                     .guard_bytes = a->memory.guard};
     if (!launch_rehearsed())
         array_fill(at, bytes, ARRAY_POISON_16);
     pthread_mutex_lock(&lock);

@@ -234,6 +234,14 @@ static int run(const struct simt_launch *l)
     return simt_error() ? -1 : 0;
 }
 
+void simt_refuse_launch(const char *why)
+{
+    if (rehearsal.on) /* the run itself says it */
+        rehearsal.threads = rehearsal.threads ? rehearsal.threads : 1;
+    else
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL, "%s", why);
+}
+
 int simt_launch(const struct simt_launch *launch)
 {
     if (rehearsal.on) {

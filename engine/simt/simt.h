@@ -61,6 +61,7 @@ struct simt_region {
     int dtype;          /* enum dtype of its elements; -1: unknown */
     bool output;        /* each element is written by one thread, and is to be a number */
     bool unwritten;     /* what nobody has written so far holds ARRAY_POISON_16, repeated */
+    unsigned serial;    /* of what host code allocates: no two have the same; 0: it is the run's own */
     size_t guard_bytes; /* of the pages on either side that nobody may reach; 0: unknown */
 };
 

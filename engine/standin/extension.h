@@ -88,6 +88,14 @@ inline bool is_available()
 } // namespace cuda
 } // namespace torch
 
+namespace torch
+{
+template <class Function> Function *wrap_pybind_function(Function *function)
+{
+    return function;
+}
+} // namespace torch
+
 #define TORCH_CHECK(condition, ...)                                                                                    \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -152,6 +160,14 @@ namespace pybind11
 struct arg {
     explicit arg(const char *) {}
     template <class T> arg &operator=(const T &)
+    {
+        return *this;
+    }
+    arg &noconvert(bool = true)
+    {
+        return *this;
+    }
+    arg &none(bool = true)
     {
         return *this;
     }

@@ -103,10 +103,31 @@ class Tensor
     {
         strides_.resize(sizes_.size());
         int64_t n = 1;
+        for (const int64_t size : sizes_)
+            if (size < 0)
+                standin_throw(str("a tensor of ", sizes));
         for (size_t i = sizes_.size(); i-- > 0; n *= sizes_[i])
             strides_[i] = n;
         storage_ = std::make_shared<standin_storage>(static_cast<size_t>(n) * element_size(), options.where);
         data_ = static_cast<char *>(storage_->memory);
+    }
+
+    /* Of the same sizes; strides in the same order where no two elements share a place and none is left out between
+       them, as torch's *_like, clone and to() keep them. */
+    Tensor like(const TensorOptions &options) const
+    {
+        std::vector<size_t> order(sizes_.size());
+        for (size_t i = 0; i < order.size(); i++)
+            order[i] = i;
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides_[a] > strides_[b]; });
+        Tensor other(sizes_, options), dense = other;
+        int64_t n = 1;
+        for (size_t i = order.size(); i-- > 0; n *= sizes_[order[i]])
+            dense.strides_[order[i]] = n;
+        for (size_t i = 0; i < order.size(); i++)
+            if (sizes_[i] != 1 && dense.strides_[i] != strides_[i])
+                return other;
+        return dense;
     }
 
     bool defined() const
@@ -299,16 +320,25 @@ class Tensor
     {
         Tensor other = *this;
         const size_t i = index(along);
+        if (start < 0)
+            start += sizes_[i];
+        if (start < 0 || length < 0 || start + length > sizes_[i])
+            standin_throw(str("start (", start, ") + length (", length, ") exceeds dimension size (", sizes_[i], ")"));
         other.data_ += start * strides_[i] * static_cast<int64_t>(element_size());
         other.sizes_[i] = length;
         return other;
     }
     Tensor slice(int64_t along, int64_t start, int64_t end) const
     {
-        return narrow(along, start, std::min(end, size(along)) - start);
+        const int64_t n = size(along);
+        start = std::clamp<int64_t>(start < 0 ? start + n : start, 0, n);
+        end = std::clamp<int64_t>(end < 0 ? end + n : end, start, n);
+        return narrow(along, start, end - start);
     }
     Tensor select(int64_t along, int64_t at) const
     {
+        if (at < -size(along) || at >= size(along))
+            standin_throw(str("select(): index ", at, " out of range for tensor of size ", sizes()));
         Tensor other = narrow(along, at, 1);
         const long i = static_cast<long>(index(along));
         other.sizes_.erase(other.sizes_.begin() + i);
@@ -322,11 +352,19 @@ class Tensor
     Tensor expand(IntArrayRef sizes) const
     {
         Tensor other = *this;
-        for (size_t i = 0; i < sizes.size(); i++)
-            if (sizes_[i] == 1 && sizes[i] != 1) {
-                other.sizes_[i] = sizes[i];
-                other.strides_[i] = 0;
-            }
+        if (sizes.size() < sizes_.size())
+            standin_throw(str("expand to ", sizes, ": fewer dimensions than the tensor's ", this->sizes()));
+        const size_t fresh = sizes.size() - sizes_.size();
+        other.sizes_.insert(other.sizes_.begin(), fresh, 1);
+        other.strides_.insert(other.strides_.begin(), fresh, 0);
+        for (size_t i = 0; i < sizes.size(); i++) {
+            if (sizes[i] == other.sizes_[i] || (sizes[i] == -1 && i >= fresh))
+                continue;
+            if (other.sizes_[i] != 1 || sizes[i] < 0)
+                standin_throw(str("expand to ", sizes, ": the tensor's sizes are ", this->sizes()));
+            other.sizes_[i] = sizes[i];
+            other.strides_[i] = 0;
+        }
         return other;
     }
     Tensor view(IntArrayRef sizes) const
@@ -366,11 +404,15 @@ class Tensor
 
     Tensor contiguous() const
     {
-        return is_contiguous() ? *this : clone();
+        if (is_contiguous())
+            return *this;
+        Tensor other(sizes_, options_);
+        other.copy_(*this);
+        return other;
     }
     Tensor clone() const
     {
-        Tensor other(sizes_, options_);
+        Tensor other = like(options_);
         other.copy_(*this);
         return other;
     }
@@ -390,7 +432,7 @@ class Tensor
     {
         if (options.scalar == options_.scalar && options.where == options_.where)
             return *this;
-        Tensor other(sizes_, options);
+        Tensor other = like(options);
         other.copy_(*this);
         return other;
     }
@@ -454,7 +496,7 @@ class Tensor
         if (to.squeeze().sizes_ != squeeze().sizes_ || to.options_.scalar != options_.scalar)
             standin_throw(str("the host code returns ", options_.scalar, " ", sizes(), " where ", to.options_.scalar,
                               " ", to.sizes(), " is wanted"));
-        if (to.data_ != data_)
+        if (to.data_ != data_ || to.squeeze().strides_ != squeeze().strides_)
             to.copy_(*this);
     }
 
@@ -627,33 +669,40 @@ inline Tensor ones(IntArrayRef sizes, const TensorOptions &options = {})
 {
     return full(sizes, 1, options);
 }
-inline Tensor empty_like(const Tensor &like)
+inline Tensor empty_like(const Tensor &as, const TensorOptions &options)
 {
-    return empty(like.sizes(), like.options());
+    return as.like(options);
 }
-inline Tensor empty_like(const Tensor &like, const TensorOptions &options)
+inline Tensor empty_like(const Tensor &as)
 {
-    return empty(like.sizes(), options);
+    return as.like(as.options());
 }
-inline Tensor zeros_like(const Tensor &like)
+template <class T> inline Tensor full_like(const Tensor &as, T value, const TensorOptions &options)
 {
-    return zeros(like.sizes(), like.options());
+    const Tensor made = as.like(options);
+    made.fill_(value);
+    return made;
 }
-inline Tensor zeros_like(const Tensor &like, const TensorOptions &options)
+template <class T> inline Tensor full_like(const Tensor &as, T value)
 {
-    return zeros(like.sizes(), options);
+    return full_like(as, value, as.options());
 }
-inline Tensor ones_like(const Tensor &like)
+inline Tensor zeros_like(const Tensor &as)
 {
-    return ones(like.sizes(), like.options());
+    return full_like(as, 0);
 }
-template <class T> inline Tensor full_like(const Tensor &like, T value)
+inline Tensor zeros_like(const Tensor &as, const TensorOptions &options)
 {
-    return full(like.sizes(), value, like.options());
+    return full_like(as, 0, options);
+}
+inline Tensor ones_like(const Tensor &as)
+{
+    return full_like(as, 1);
 }
 inline Tensor stack(const std::vector<Tensor> &parts, int64_t along = 0)
 {
     std::vector<int64_t> sizes = parts.at(0).sizes().vec();
+    along += along < 0 ? static_cast<int64_t>(sizes.size()) + 1 : 0;
     sizes.insert(sizes.begin() + static_cast<long>(along), static_cast<int64_t>(parts.size()));
     Tensor all = empty(sizes, parts[0].options());
     for (size_t i = 0; i < parts.size(); i++)

@@ -200,7 +200,19 @@ struct TensorOptions {
     {
         return where;
     }
+    bool is_cuda() const
+    {
+        return where.is_cuda();
+    }
+    ScalarType scalarType() const
+    {
+        return scalar;
+    }
 };
+inline bool operator==(const TensorOptions &options, ScalarType type)
+{
+    return options.scalar == type;
+}
 
 template <class T> using optional = std::optional<T>;
 using std::nullopt;

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define REGIONS_MAX 32
+#define REGIONS_MAX 256
 
 /* Of an element of an output: who wrote it, 0: nobody. */
 #define OWNER_ATOMIC ((uint64_t)1 << 63)
@@ -23,7 +23,8 @@ struct owner {
 };
 
 static struct array {
-    const char *name; /* borrowed */
+    char name[64];
+    unsigned serial; /* of its region */
     uintptr_t begin, end, page_begin, page_end;
     int dtype, output;
     size_t element_bytes;
@@ -46,15 +47,19 @@ static void *make(const struct array *a, size_t bytes)
 static void add(const struct simt_region *r)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (r->bytes && n_arrays == REGIONS_MAX)
+        report_raise(EVENT_SYSTEM, false, NULL, 0, NULL, "%s is not checked: there are more than %d arrays", r->name,
+                     REGIONS_MAX);
     if (!r->bytes || n_arrays == REGIONS_MAX)
         return;
     struct array *a = &arrays[n_arrays++];
-    *a = (struct array){.name = r->name,
+    *a = (struct array){.serial = r->serial,
                         .begin = (uintptr_t)r->begin,
                         .end = (uintptr_t)r->begin + r->bytes,
                         .dtype = r->dtype,
                         .output = r->output,
                         .element_bytes = r->output ? dtype_bytes((enum dtype)r->dtype) : 1};
+    snprintf(a->name, sizeof a->name, "%s", r->name);
     a->page_begin = a->begin / page * page;
     a->page_end = (a->end + page - 1) / page * page;
     a->written = r->unwritten ? make(a, r->bytes) : NULL;
@@ -76,10 +81,10 @@ void global_configure(const struct simt_options *options)
     n_configured = n_arrays;
 }
 
-static const struct simt_region *allocated_at(uintptr_t begin)
+static bool is_allocated(unsigned serial)
 {
     const struct simt_region *r = allocated_after(NULL);
-    while (r && (uintptr_t)r->begin != begin)
+    while (r && r->serial != serial)
         r = allocated_after(r);
     return r;
 }
@@ -89,7 +94,7 @@ static void follow_allocations(void)
 {
     int kept = n_configured;
     for (int i = n_configured; i < n_arrays; i++)
-        if (allocated_at(arrays[i].begin))
+        if (is_allocated(arrays[i].serial))
             arrays[kept++] = arrays[i];
         else
             drop(&arrays[i]);
@@ -97,7 +102,7 @@ static void follow_allocations(void)
     for (const struct simt_region *r = allocated_after(NULL); r; r = allocated_after(r)) {
         bool known = false;
         for (int i = n_configured; i < kept; i++)
-            known = known || arrays[i].begin == (uintptr_t)r->begin;
+            known = known || arrays[i].serial == r->serial;
         if (!known)
             add(r);
     }

@@ -99,7 +99,7 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
         const cudaLaunchAttributeValue &value = config->attrs[i].val;
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
             value.clusterDim.x * value.clusterDim.y * value.clusterDim.z > 1)
-            return cudaErrorNotSupported;
+            simt_refuse_launch("clusters of blocks: GPU only");
     }
     ::simt::raw_launch("cudaLaunchKernelEx", kernel)
         .at(config->simt_grid, config->simt_block, config->dynamicSmemBytes,

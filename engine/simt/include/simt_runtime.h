@@ -81,6 +81,9 @@ void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; fro
 /* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
 void simt_matrix_report(const char *file, int line, const char *what, const char *why);
 
+/* A launch that the executor cannot make: an event, and simt_error(). */
+void simt_refuse_launch(const char *why);
+
 /* Device memory of host code, never written, between guard zones; NULL: there is none. Release: false where it is no
    such memory's beginning. */
 void *simt_allocate(size_t bytes);

@@ -201,6 +201,11 @@ static void test_launches(void **state)
               LAUNCH("t->of[i]", "t->of[i]") "1, 2)(nullptr, a(nullptr)); p = __null;");
     rewritten("k<64,\n  true>\n<<<g,\nb>>>(x,\n__null);",
               LAUNCH("k<64,true>", "k<64,\n  true>\n") "g,\nb)(x,\nnullptr);");
+    rewritten("if (n) ::k<T><<<1, 2>>>(); else ::k<<<3, 4>>>();",
+              "if (n) " LAUNCH("::k<T>", "::k<T>") "1, 2)(); else " LAUNCH("::k", "::k") "3, 4)();");
+    rewritten("pick(1)<<<1, 2>>>(x);", LAUNCH("pick(1)", "pick(1)") "1, 2)(x);");
+    rewritten("if (n) (*p)<<<1, 2>>>(x);", "if (n) " LAUNCH("(*p)", "(*p)") "1, 2)(x);");
+    rewritten("k<<<1, 2>>>([=](int i) { o[i] = 0; });", LAUNCH("k", "k") "1, 2)([=](int i) { o[i] = 0; });");
     static const char *const broken[] = {"# 42 \"my/k.cu\"\n<<<g, b>>>(x);\n", "# 42 \"my/k.cu\"\nk<<<g, b>>>;\n",
                                          "# 42 \"my/k.cu\"\nk<<<g, b; x >>> (y);\n"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
