@@ -38,7 +38,7 @@ __device__ float warp_sum(float x)
     return x;
 }
 
-__global__ void my_attention(Params p)
+__global__ void my_attention_with_plan(Params p)
 {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32;
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
@@ -136,7 +136,7 @@ const char *launch(const asc_problem *problem, void *stream)
                                                            : problem->kv_len;
     p.scale = problem->scale;
     const dim3 grid((problem->q_len + BR - 1) / BR, problem->heads, problem->batch);
-    return ASC_LAUNCH(my_attention, grid, 32 * BR, 0, stream, p);
+    return ASC_LAUNCH(my_attention_with_plan, grid, 32 * BR, 0, stream, p);
 }
 
 } // namespace
