@@ -151,7 +151,7 @@ static size_t make_room(const void *kernel, unsigned threads, size_t own)
         window[1] = 0;
     if (asc_stage(window) != 0 || !fits)
         return own;
-    if (all > 48 * 1024 &&
+    if (all > (size_t)48 * 1024 &&
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)all) != cudaSuccess) {
         cudaGetLastError();
         window[1] = 0;

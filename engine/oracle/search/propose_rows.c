@@ -413,7 +413,7 @@ static int column_of(const struct lookup *l, const uint8_t *in, int rows, int D,
 static double fit_columns(const struct pair *pairs, size_t n, const struct term *only, int D, struct rule *rule)
 {
     struct pair own[MAX_COLUMNS];
-    struct map map;
+    struct map map = {.kind = MAP_SAME};
     size_t m = 0;
     for (size_t i = 0; i < n; i++) {
         const bool in = term_holds(only, pairs[i].from);
@@ -437,7 +437,7 @@ static void try_columns(struct lookup *l)
     struct pair pairs[MAX_COLUMNS];
     struct rule rule = rule_new(RULE_ROWS), best = rule;
     struct term rows = {.axis = AXIS_ROW};
-    uint8_t *sides = l->by_columns ? calloc(2, (size_t)block) : NULL, *out = sides + block;
+    uint8_t *sides = l->by_columns ? calloc(2, (size_t)block) : NULL, *out = sides ? sides + block : NULL;
     size_t n = 0;
     int cols = 0;
     best.cost = INFINITY;
@@ -449,7 +449,7 @@ static void try_columns(struct lookup *l)
             (own * 10 >= D * 9 ? out : sides)[r] = 1;
     }
     const double bits = sides ? term_fit(sides, out, block, &rows) : INFINITY;
-    for (int d = 0; d < D && D <= MAX_COLUMNS && bits < INFINITY; d++) {
+    for (int d = 0; d < D && D <= MAX_COLUMNS && sides && bits < INFINITY; d++) {
         const int from = column_of(l, sides, block, D, d);
         if (from >= 0)
             pairs[n++] = (struct pair){d, from};
