@@ -22,7 +22,8 @@
 #include "../ladder.cuh"
 #include "attnscope_cute.h"
 
-namespace
+// With a name: nvcc's stub cannot tell an unnamed one from cute's own.
+namespace rung
 {
 
 using namespace cute;
@@ -257,12 +258,12 @@ const char *launch(const asc_problem *problem, void *stream)
     });
 }
 
-} // namespace
+} // namespace rung
 
 ASC_KERNEL(fp16_cute)
 {
-    kernel.plan = plan;
-    kernel.launch = launch;
+    kernel.plan = rung::plan;
+    kernel.launch = rung::launch;
     kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.conventions.acc_s = ASC_ACC_MMA;

@@ -64,7 +64,7 @@ class HostCode(unittest.TestCase):
         done = subprocess.run([ATTNSCOPE, "profile", "tests/host_code/pointers.cu", "--shape", FILES["pointers"], "--json"],
                               cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        launches = json.loads(done.stdout)["launches"]
+        launches = json.loads(done.stdout)["list"]
         self.assertEqual([launch["block"][0] for launch in launches], [32, 32, 32])
         self.assertIn("flash<float>", launches[0]["kernel"])
 

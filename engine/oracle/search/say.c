@@ -203,6 +203,26 @@ static void say_moved_bits(const struct map *map, int low, const char *lower, ch
     }
 }
 
+/* "row r - 8 in rows with r mod 16 >= 8" where one bit of the row is the same number for all, and all others stay. */
+static bool say_set_bit(const struct map *map, int low, char *out, size_t bytes)
+{
+    int bit = -1;
+    for (int k = 0; k < map->bits; k++) {
+        if (map->row[k] == 1u << k && !(map->flip >> k & 1))
+            continue;
+        if (bit >= 0 || k < low || map->row[k])
+            return false;
+        bit = k;
+    }
+    if (bit < 0)
+        return false;
+    const bool is_one = map->flip >> bit & 1;
+    const int step = 1 << (bit - low);
+    add(out, bytes, "row r %c %d in rows with r mod %d %s %d", is_one ? '+' : '-', step, 2 * step,
+        is_one ? "<" : ">=", step);
+    return true;
+}
+
 static void say_vector(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
 {
     static const char *const roles[VECTOR_SLOTS] = {
@@ -218,7 +238,10 @@ static void say_vector(const struct sample *s, const struct rule *rule, const ch
     else
         add(out, bytes, "%s is made with another %s: ", stage, before ? "l_prev" : roles[rule->slot]);
     if (rule->keys.a) {
-        add(out, bytes, "%s of another row: ", roles[rule->slot]);
+        add(out, bytes, "%s of ", roles[rule->slot]);
+        if (say_set_bit(&rule->map, rule->keys.a, out, bytes))
+            return;
+        add(out, bytes, "another row: ");
         say_moved_bits(&rule->map, rule->keys.a, "column", out, bytes);
         return;
     }
