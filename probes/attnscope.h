@@ -13,10 +13,13 @@
      ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the same by a part of the
                                                             block, whose threads are 0 .. threads - 1; barrier is an
                                                             expression in which they wait for each other
-     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0, col0),
-   of WMMA's 16x16 or, T acc[4], of mma.m16n8, or an array of them, side by side ASC_RECORD_ROWS(ch, kv_tile, row0,
-   values);            each thread has the values of its two rows of mma.m16n8, T values[2]: the four lanes of a row
-   have copies ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have partial sums (l_lanes = 4)
+     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0, col0)
+     ASC_RECORD_ROWS(ch, kv_tile, row0, values);            each thread has the values of its two rows of mma.m16n8: the
+                                                            four lanes of a row have copies
+     ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have partial sums (l_lanes = 4)
+
+   A fragment is one of WMMA, 16x16, or T acc[4] of mma.m16n8, or an array of them, side by side; of T acc[m][n][4] each
+   of the m stands 16 rows below the one before. values is T values[2], or T values[m][2].
 
    ch is a name of channels.def, bare: ASC_RECORD(s, j, i, 4, row0 + i / 2, col0 + i % 2, acc[i]). i, r and c are
    names of yours, known in row, col and value alone. row and col count within the tile. kv_tile is the index of the kv
@@ -45,10 +48,9 @@
    made before the probe is not fed. Of a row's value that several threads hold, ASC_RECORD_ROW feeds every copy.
 
    Feeding, and nothing else, synchronizes: in an ASC_RECORD_SHARED whose channel is fed all threads of the block pass
-   two
-   __syncthreads(), before the tile changes and before it is used; those of an ASC_RECORD_SHARED_BY evaluate `barrier`
-   instead. The other probes change what the calling thread alone has in hand; a value of theirs in shared memory is
-   published by the kernel's own barrier behind the probe. */
+   two __syncthreads(), before the tile changes and before it is used; those of an ASC_RECORD_SHARED_BY evaluate
+   `barrier` instead. The other probes change what the calling thread alone has in hand; a value of theirs in shared
+   memory is published by the kernel's own barrier behind the probe. */
 #ifndef ASC_ATTNSCOPE_H
 #define ASC_ATTNSCOPE_H
 

@@ -1,13 +1,25 @@
 /* Probes for CuTe (CUTLASS 3.5 or later): what attnscope.h cannot know of fragments, whose coordinates come from an
    identity tensor that is partitioned as the fragment is. Stands beside attnscope.h; a kernel includes this one.
 
-     ASC_CUTE_C(ch, kv_tile, thr_mma, M, N, fragment);      an accumulator (MMA, MMA_M, MMA_N) of an M x N tile, or what
-                                                            has its layout, of any type
-     ASC_CUTE_C_AT(ch, kv_tile, thr_mma, M, N, at, fragment);  one whose columns or rows stand elsewhere: at(row, col)
-   is cute::make_coord(row, col) of the tile ASC_CUTE_ROWS(ch, kv_tile, thr_mma, M, N, values);     one value for each
-   row that the thread holds of that tile; the lanes that share a row have copies of it ASC_CUTE_LANES(ch, kv_tile,
-   thr_mma, M, N, values);    the same, but each of these lanes has a partial sum (l_lanes) ASC_CUTE_SHARED(ch, kv_tile,
-   tensor);                  a tensor (rows, cols) in shared memory, by all threads of the block, as ASC_RECORD_SHARED
+     ASC_CUTE_C(ch, kv_tile, thr_mma, M, N, fragment);
+
+   an accumulator (MMA, MMA_M, MMA_N) of an M x N tile, or what has its layout, of any type;
+
+     ASC_CUTE_C_AT(ch, kv_tile, thr_mma, M, N, at, fragment);
+
+   one whose columns or rows stand elsewhere: at(row, col) is cute::make_coord(row, col) of the tile;
+
+     ASC_CUTE_ROWS(ch, kv_tile, thr_mma, M, N, values);
+
+   one value for each row that the thread holds of that tile: the lanes that share a row have copies of it;
+
+     ASC_CUTE_LANES(ch, kv_tile, thr_mma, M, N, values);
+
+   the same, but each of these lanes has a partial sum (l_lanes);
+
+     ASC_CUTE_SHARED(ch, kv_tile, tensor);
+
+   a tensor (rows, cols) in shared memory, by all threads of the block, as ASC_RECORD_SHARED.
 
    thr_mma is what the TiledMMA's get_slice(thread) gives; M and N are constants. */
 #ifndef ASC_ATTNSCOPE_CUTE_H

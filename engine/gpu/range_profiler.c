@@ -251,7 +251,7 @@ int range_profiler_measure(const struct cupti *cupti, const struct replayed *rep
     struct profiling p = {.cupti = cupti, .n_launches = launches_count(), .text = text, .size = size};
     void *context = current_context();
     if (!context || !p.n_launches) {
-        snprintf(text, size, context ? "nothing was launched through ASC_LAUNCH" : "the driver has no current context");
+        snprintf(text, size, context ? "nothing was launched" : "the driver has no current context");
         return -1;
     }
     const bool failed = open_host(&p, context) != 0 || choose(&p) != 0 || make_config(&p) != 0 ||
