@@ -6,6 +6,7 @@
 #define STANDIN_TENSOR_H
 #pragma GCC system_header /* no warnings of a user's file come from here */
 
+#include "engine/standin/accessor.h"
 #include "engine/standin/types.h"
 
 #include <memory>
@@ -33,56 +34,6 @@ struct standin_storage {
             free(memory);
     }
 };
-
-template <class T> struct DefaultPtrTraits {
-    using PtrType = T *;
-};
-template <class T> struct RestrictPtrTraits {
-    using PtrType = T *__restrict__;
-};
-
-#if defined(__CUDACC__) && !defined(SIMT_HOST)
-#define STANDIN_BOTH __host__ __device__
-#else
-#define STANDIN_BOTH
-#endif
-template <class T, int N> struct standin_row {
-    T *at;
-    const int32_t *stride;
-    STANDIN_BOTH auto operator[](int64_t i) const -> decltype(auto)
-    {
-        if constexpr (N == 1)
-            return (at[i * stride[0]]);
-        else
-            return standin_row<T, N - 1>{at + i * stride[0], stride + 1};
-    }
-};
-/* A tensor that a kernel takes by value and indexes with []. */
-template <class T, size_t N, template <class> class Traits = DefaultPtrTraits, class Index = int64_t>
-struct PackedTensorAccessor {
-    T *at;
-    int32_t sizes_[N], strides_[N];
-    STANDIN_BOTH auto operator[](int64_t i) const -> decltype(auto)
-    {
-        return standin_row<T, N>{at, strides_}[i];
-    }
-    STANDIN_BOTH int64_t size(int i) const
-    {
-        return sizes_[i];
-    }
-    STANDIN_BOTH int64_t stride(int i) const
-    {
-        return strides_[i];
-    }
-    STANDIN_BOTH T *data() const
-    {
-        return at;
-    }
-};
-template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
-using PackedTensorAccessor32 = PackedTensorAccessor<T, N, Traits, int32_t>;
-template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
-using PackedTensorAccessor64 = PackedTensorAccessor<T, N, Traits, int64_t>;
 
 class Tensor
 {
@@ -112,22 +63,18 @@ class Tensor
         data_ = static_cast<char *>(storage_->memory);
     }
 
-    /* Of the same sizes; strides in the same order where no two elements share a place and none is left out between
-       them, as torch's *_like, clone and to() keep them. */
+    /* Of the same sizes and dense, its strides in the same order: what torch's *_like, clone and to() give. */
     Tensor like(const TensorOptions &options) const
     {
         std::vector<size_t> order(sizes_.size());
         for (size_t i = 0; i < order.size(); i++)
             order[i] = i;
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides_[a] > strides_[b]; });
-        Tensor other(sizes_, options), dense = other;
+        Tensor other(sizes_, options);
         int64_t n = 1;
         for (size_t i = order.size(); i-- > 0; n *= sizes_[order[i]])
-            dense.strides_[order[i]] = n;
-        for (size_t i = 0; i < order.size(); i++)
-            if (sizes_[i] != 1 && dense.strides_[i] != strides_[i])
-                return other;
-        return dense;
+            other.strides_[order[i]] = n;
+        return other;
     }
 
     bool defined() const
