@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
-FILES = {"extension": "2,2,50,64", "pointers": "1,2,50,64", "fragments": "2,3,64,16"}
+FILES = {"extension": "2,2,50,64", "pointers": "1,2,50,64", "fragments": "2,3,64,16", "tensors": "2,2,50,64"}
 
 
 def run(name, *arguments):
@@ -32,6 +33,7 @@ class HostCode(unittest.TestCase):
     def test_tensors(self):
         self.clean("extension")
         self.clean("extension", "--set", "shape.causal=top-left")
+        self.clean("tensors")
 
     def test_pointers(self):
         self.clean("pointers")
@@ -52,11 +54,12 @@ class HostCode(unittest.TestCase):
 
     def test_what_host_code_allocates_is_never_written(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "part.cu"
-            text = (ROOT / "tests/host_code/extension.cu").read_text(encoding="utf-8")
-            path.write_text(text.replace("for (int x = 0; x < d; x++)\n        O[", "for (int x = 0; x < d - 1; x++)\n        O["), encoding="utf-8")
-            done = subprocess.run([ATTNSCOPE, "run", path, "--backend", "gpu", "--shape", "1,1,50,64"], cwd=ROOT,
-                                  capture_output=True, text=True, timeout=280, check=False)
+            shutil.copy(ROOT / "tests/host_code/extension.cu", folder)
+            text = (ROOT / "tests/host_code/flash.cuh").read_text(encoding="utf-8")
+            (Path(folder) / "flash.cuh").write_text(text.replace("x < d; x++)\n        O[", "x < d - 1; x++)\n        O["),
+                                                    encoding="utf-8")
+            done = subprocess.run([ATTNSCOPE, "run", f"{folder}/extension.cu", "--backend", "gpu", "--shape", "1,1,50,64"],
+                                  cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("O was never written in 50 of 3200 elements", done.stdout)
 
