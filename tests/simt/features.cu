@@ -40,8 +40,25 @@ template <int N> __global__ void named_dynamic(int n)
 }
 } // namespace app
 
+struct four {
+    float at[4];
+};
+struct view {
+    const float *at;
+};
+
+/* As FlashAttention-2's convert_type: on a GPU the local is registers. */
+__device__ __forceinline__ view points_at_its_own(const float *from)
+{
+    four own(*reinterpret_cast<const four *>(from));
+    return {reinterpret_cast<const float *>(&own)};
+}
+
 __global__ void __launch_bounds__(128, 2) indices()
 {
+    const float given[4] = {1, 2, 3, 4}, *kept = points_at_its_own(given).at;
+    for (int i = 0; i < 4; i++)
+        CHECK(kept[i], given[i]);
     CHECK(blockDim.x * blockDim.y * blockDim.z, 4u * 5 * 3);
     CHECK(gridDim.x, 2u);
     CHECK(gridDim.z, 2u);

@@ -23,7 +23,13 @@ extern "C" const int simt_checked __attribute__((weak)) = 1;
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
+/* It may give a pointer to a local of its own, which on a GPU is registers. g++ cleans it up before it inlines it: with
+   these passes the stores to that local would be gone as the function's end is theirs. */
+#ifdef __clang__
 #define __forceinline__ inline __attribute__((always_inline))
+#else
+#define __forceinline__ inline __attribute__((always_inline, optimize("no-tree-dse", "no-tree-dce")))
+#endif
 /* Empty: the C++ library spells __attribute__((__noinline__, ...)), and an attribute list may have empty places. */
 #define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
