@@ -246,10 +246,10 @@ build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 build/libjansson.a: $(JANSSON)
 	$(Q)cp $< $@
 
-$(DEVICE): engine/gpu/device_main.c $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
+$(DEVICE): engine/gpu/device_main.c engine/gpu/guardian.c $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
-	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lm
+	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lpthread -lm
 
 build/gpu/%.o: %.c | needs-build
 	@mkdir -p $(@D)

@@ -559,7 +559,7 @@ int kernel_case_make(const struct kernel_case *c, const struct scenario *from, s
     out->problem.dtype = c->types[0];
     out->problem.k_dtype = c->types[1];
     out->problem.v_dtype = c->types[2];
-    out->stated |= UINT64_C(1) << KEY_DTYPE | UINT64_C(1) << KEY_K_DTYPE | UINT64_C(1) << KEY_V_DTYPE;
+    out->stated[KEY_DTYPE] = out->stated[KEY_K_DTYPE] = out->stated[KEY_V_DTYPE] = true;
     if (c->last && !scenario_stated(from, KEY_LIMIT))
         out->limit_s = LAST_LIMIT_S;
     return 0;

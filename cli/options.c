@@ -156,6 +156,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_MEM:
         o->mem = value;
         return 0;
+    case OPTION_MEMORY:
+        o->memory = value;
+        return 0;
     case OPTION_PATCH:
         o->patch = value;
         return 0;
@@ -349,8 +352,8 @@ static int set_key(struct scenario *scenario, const char *setting, struct err *e
 
 static bool changes_scenario(const struct options *o)
 {
-    return o->shape || o->mem || o->patch || o->backend || o->probes || o->checks || o->settings.n || o->defines.n ||
-           o->includes.n || o->flags.n;
+    return o->shape || o->mem || o->memory || o->patch || o->backend || o->probes || o->checks || o->settings.n ||
+           o->defines.n || o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
@@ -363,6 +366,8 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
         failed = scenario_set(scenario, "scenario.patch", o->patch, err);
     if (!failed && o->mem)
         failed = scenario_set(scenario, "capture.mem", o->mem, err);
+    if (!failed && o->memory)
+        failed = scenario_set(scenario, "capture.memory", o->memory, err);
     if (!failed && o->backend)
         failed = scenario_set(scenario, "scenario.backend", o->backend, err);
     if (!failed && o->probes)
@@ -403,8 +408,8 @@ int options_open(const struct options *o, const char *path, struct session **out
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: --shape, --set, --define, --include, --flag, --mem, --patch, --backend, "
-                         "--probes and --checks cannot change it");
+                         "is a saved trace: --shape, --set, --define, --include, --flag, --mem, --memory, --patch, "
+                         "--backend, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {

@@ -36,7 +36,7 @@ struct options {
     bool help, version, ascii, text, json, exact, all, checks, bias, no_retry;
     int repeat;    /* launches that bench times */
     double time_s; /* most for each kernel that check runs; 0: not given */
-    const char *isolate, *feed, *backend, *mem;
+    const char *isolate, *feed, *backend, *mem, *memory;
     enum asked_probes probes;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     enum background background;                        /* BACKGROUND_UNKNOWN: not given */

@@ -246,8 +246,10 @@ void report_write(const struct session *s, FILE *out)
     char terms[TERMS_BYTES], types[TYPES_BYTES];
     problem_terms(p, &s->run.trace->plan, terms);
     problem_types(p, types);
-    text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms, backend_names[info->backend],
-                *info->device ? " " : "", info->device, *info->tensor_core ? " as " : "", info->tensor_core,
+    const char *const into = memory_meanings[info->memory];
+    text_inline(out, " %s%s%s  %s%s%s%s%s%s%s%s%s%s%s  %s", types, causal[p->causal], terms,
+                backend_names[info->backend], *info->device ? " " : "", info->device, *into ? ", recorded in " : "",
+                into, *info->tensor_core ? " as " : "", info->tensor_core,
                 s->run.trace->info.probes_off ? ", probes off" : "", s->run.trace->info.checked ? ", checked" : "",
                 *seconds ? "  " : "", seconds, session_verdict_word(s));
     fputs("\n        ", out);

@@ -304,10 +304,11 @@ struct asc_stamp_map {
 /* What the probes write through; the debuggee fills it before each launch and hands it to every module, by asc_bind().
  */
 struct asc_device {
-    unsigned char *trace; /* the live trace, as the device sees it */
-    const int32_t *slot;  /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
-    uint64_t *dropped;    /* [ASC_CHANNELS] values that had no place in the trace */
-    uint64_t *mistyped;   /* [ASC_CHANNELS] values whose C++ type is not the channel's declared type */
+    unsigned char *trace;  /* the live trace, as the device sees it: where its values are */
+    unsigned char *stamps; /* the same of its stamps, in the process's own memory */
+    const int32_t *slot;   /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
+    uint64_t *dropped;     /* [ASC_CHANNELS] values that had no place in the trace */
+    uint64_t *mistyped;    /* [ASC_CHANNELS] values whose C++ type is not the channel's declared type */
     /* Feeding (ASC_MODE 2). */
     const unsigned char *fed; /* a second trace of the same layout, as the device sees it; NULL: nothing is fed */
     uint64_t *unfed;          /* [ASC_CHANNELS] values of fed channels that are const: not overwritten */

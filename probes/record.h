@@ -229,6 +229,42 @@ template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t r
     *there = value;
 }
 
+/* The type of what value(...) gives. */
+template <class Element> struct asc_plain {
+    using type = Element;
+};
+template <class Element> struct asc_plain<Element &> {
+    using type = Element;
+};
+template <class Element> struct asc_plain<const Element> {
+    using type = Element;
+};
+template <class Element> struct asc_plain<const Element &> {
+    using type = Element;
+};
+
+/* Two values, by one store where they are neighbors of a row and the first is aligned for it: fragments of mma and what
+   threads share are full of them. Half the stores are two thirds of the time into device memory (0.49 of 0.74 ms for
+   807 MB, H200). */
+template <class Element>
+ASC_DEVICE void asc_record_two(asc_visit &visit, uint32_t row, uint32_t col, uint32_t next_row, uint32_t next_col,
+                               const Element &value, const Element &next)
+{
+#ifdef ASC_NVCC
+    struct alignas(2 * sizeof(Element)) two {
+        Element of[2];
+    };
+    const uint32_t at = row * visit.cols + col;
+    if (asc_type<Element>::dtype == visit.dtype && row < visit.rows && next_row == row && next_col < visit.cols &&
+        next_col == col + 1 && at % 2 == 0) {
+        *reinterpret_cast<two *>(reinterpret_cast<Element *>(visit.values) + at) = two{{value, next}};
+        return;
+    }
+#endif
+    asc_record(visit, row, col, value);
+    asc_record(visit, next_row, next_col, next);
+}
+
 /* A copy of a row's value that another thread records: whether it is the same, where that one came first. */
 template <class Element>
 ASC_DEVICE void asc_compare([[maybe_unused]] int channel, [[maybe_unused]] asc_place place, [[maybe_unused]] int32_t kv,
@@ -314,12 +350,24 @@ template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t ro
 template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &, Barrier) {}
 #endif
 
-/* A tile that `threads` threads share: this one, number `thread`, records (and feeds) every so many of its elements. */
+/* A tile that `threads` threads share: this one, number `thread`, records (and feeds) every so many pairs of its
+   elements. */
 template <class Value>
 ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thread, int threads, Value value)
 {
-    for (int e = thread; e < rows * cols; e += threads)
-        asc_probe(visit, e / cols, e % cols, value(e / cols, e % cols));
+    using Element = typename asc_plain<decltype(value(0, 0))>::type;
+    const int all = rows * cols;
+    for (int e = 2 * thread; e < all; e += 2 * threads) {
+        const int row = e / cols, col = e % cols, next_row = (e + 1) / cols, next_col = (e + 1) % cols;
+        if (e + 1 == all) {
+            asc_probe(visit, row, col, value(row, col));
+            return;
+        }
+        auto &&one = value(row, col), &&next = value(next_row, next_col);
+        asc_record_two<Element>(visit, row, col, next_row, next_col, one, next);
+        asc_feed(visit, row, col, one);
+        asc_feed(visit, next_row, next_col, next);
+    }
 }
 
 ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)
@@ -350,7 +398,7 @@ ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
     if (warp >= static_cast<uint32_t>(asc_state.warps))
         return;
     unsigned char *const tile =
-        asc_state.trace + map.offset + slot * map.slot_stride + (asc_per_kv(channel) ? kv : 0) * map.kv_stride;
+        asc_state.stamps + map.offset + slot * map.slot_stride + (asc_per_kv(channel) ? kv : 0) * map.kv_stride;
 #ifdef ASC_NVCC
     /* One lane for each tile that the lanes present record; with several groups of a diverged warp any of them may
        win. */

@@ -108,19 +108,6 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
 }
 #endif
 
-template <class Element> struct asc_plain {
-    using type = Element;
-};
-template <class Element> struct asc_plain<Element &> {
-    using type = Element;
-};
-template <class Element> struct asc_plain<const Element> {
-    using type = Element;
-};
-template <class Element> struct asc_plain<const Element &> {
-    using type = Element;
-};
-
 /* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
    may stand for an array in registers. */
 template <class Row, class Col, class Value>
@@ -139,7 +126,10 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
     if (staged) {
         ASC_UNROLL for (int i = 0; i < n; i++) asc_has_no_place<Element>(visit, row(i), col(i));
     } else {
-        ASC_UNROLL for (int i = 0; i < n; i++) asc_record(visit, row(i), col(i), value(i));
+        ASC_UNROLL for (int i = 0; i + 1 < n; i += 2)
+            asc_record_two<Element>(visit, row(i), col(i), row(i + 1), col(i + 1), value(i), value(i + 1));
+        if (n % 2)
+            asc_record(visit, row(n - 1), col(n - 1), value(n - 1));
     }
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));

@@ -170,6 +170,11 @@ bool dtype_has_unwritten(enum dtype t)
     return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32 || t == DTYPE_F64;
 }
 
+uint16_t dtype_unwritten_pattern(enum dtype t)
+{
+    return dtype_has_unwritten(t) ? UNWRITTEN_16 : t == DTYPE_E4M3 || t == DTYPE_E5M2 ? 0x7F7Fu : 0;
+}
+
 bool dtype_is_unwritten(enum dtype t, const void *array, size_t i)
 {
     switch (t) {

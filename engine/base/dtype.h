@@ -47,6 +47,15 @@ double error_larger(double a, double b);
 #define POISON_16 0x7FA0u
 #define ARRAY_POISON_16 0x7FA5u
 bool dtype_has_unwritten(enum dtype t);
+/* What memory of type t holds before a run, two bytes of it, repeated: the pattern above, the NaN code 7F of both FP8
+   formats, 0 in integers. */
+uint16_t dtype_unwritten_pattern(enum dtype t);
+/* A range of a file that begins with it. */
+struct unwritten_part {
+    uint64_t begin, end;
+    uint16_t pattern;
+    uint16_t unused[3]; /* 0 */
+};
 bool dtype_is_unwritten(enum dtype t, const void *array, size_t i);
 /* 1: a NaN that one of the three leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
    keeps it, a GPU's does not. */

@@ -120,6 +120,14 @@ int child_start(const char *program, struct child **out, bool *damaged, struct e
 const struct child_hello *child_hello(const struct child *c);
 /* Asks the kernel for its plan. ERR_DECLINED carries the kernel's own sentence. */
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err);
+/* The process that keeps what probes write in device memory. It makes itself ready while a kernel is built; what it
+   lacks a run says. NULL: no memory. */
+struct guardian;
+struct guardian *guardian_start(const struct runner_paths *paths);
+void guardian_stop(struct guardian *g); /* NULL is legal */
+
+/* Where the probes of the next runs write; guardian (borrowed) may be NULL where that asks for none. */
+void child_set_memory(struct child *c, enum memory_kind kind, struct guardian *guardian);
 /* Launches into the live trace (fed from t->fed, where there is one) and waits, at most limit_s for another block to
    come to its end, where the backend counts them, else for all; t->info.workers threads (0: as many as cores),
    t->info.tensor_core the products on the CPU. 0: complete, t->info.events may hold traps and diverged barriers. -1

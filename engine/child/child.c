@@ -28,6 +28,12 @@ const struct child_hello *child_hello(const struct child *c)
     return &c->hello;
 }
 
+void child_set_memory(struct child *c, enum memory_kind kind, struct guardian *guardian)
+{
+    c->memory = kind;
+    c->guardian = guardian;
+}
+
 bool child_alive(const struct child *c)
 {
     return c && c->pid > 0;
@@ -287,6 +293,7 @@ int child_start(const char *program, struct child **out, bool *damaged, struct e
     if (!c)
         return err_no_memory(err, "", "a child");
     c->pid = c->status = -1;
+    c->memory = MEMORY_PINNED;
     c->log_fd = c->wire.fd = c->wire.received = -1;
     snprintf(c->program, sizeof c->program, "%s", program);
     const bool started = launch(c, err) == 0;

@@ -16,6 +16,8 @@ struct child {
     int log_fd; /* owned: the reading end of its stdout and stderr; -1 after their end */
     int last_id;
     struct child_hello hello;
+    enum memory_kind memory;
+    struct guardian *guardian; /* borrowed, or NULL */
     char program[600];
     char log_line[4096];
     size_t n_log_line;

@@ -142,10 +142,13 @@ int child_bench(struct child *c, struct trace *t, const struct bench_request *re
                 const struct runner_progress *progress, struct bench_result *out, struct err *err)
 {
     json_t *answer;
+    /* The guardian's is device memory like any other, and nothing is read from it here. */
+    const enum memory_kind memory = c->memory == MEMORY_GUARD ? MEMORY_DEVICE : c->memory;
     const struct child_request ask = {.kind = WIRE_BENCH,
                                       .expected = WIRE_TIMED,
-                                      .fields = json_pack("{s:i, s:f, s:i}", "repeats", request->repeats, "seconds",
-                                                          request->limit_s, "record", request->record),
+                                      .fields = json_pack("{s:i, s:f, s:i, s:s}", "repeats", request->repeats,
+                                                          "seconds", request->limit_s, "record", request->record,
+                                                          "memory", memory_names[memory]),
                                       .fd = t->fd,
                                       .limit_s = limit_s,
                                       .what = "end while it was timed"};

@@ -1,6 +1,7 @@
 #include "engine/base/clock.h"
 #include "engine/build/process.h"
 #include "engine/child/child.h"
+#include "engine/child/guardian.h"
 #include "engine/child/stamps.h"
 #include "engine/trace/event.h"
 #include <errno.h>
@@ -32,12 +33,13 @@ struct run {
     enum outcome outcome;
     double done, total; /* blocks; 0: nothing was said of them */
     double began_at;
-    double advanced_at;      /* when one came to its end, or the run began */
-    char text[512];          /* the child's own sentence with its result */
-    enum event_kind stopped; /* and what it says ended the launch */
-    size_t fatal;            /* 1 + index of the fatal event; 0: none */
-    int counted[EVENTS_MAX]; /* the child's numbers of the events; 0: not counted */
-    struct err broke;        /* OUTCOME_BROKEN */
+    double advanced_at;                         /* when one came to its end, or the run began */
+    char text[512];                             /* the child's own sentence with its result */
+    enum event_kind stopped;                    /* and what it says ended the launch */
+    size_t fatal;                               /* 1 + index of the fatal event; 0: none */
+    int counted[EVENTS_MAX];                    /* the child's numbers of the events; 0: not counted */
+    struct err broke;                           /* OUTCOME_BROKEN */
+    char handle[2 * GUARDIAN_HANDLE_BYTES + 1]; /* of the guardian's room, in hex; "": none */
 };
 
 static bool ends_in(const char *path, const char *tail)
@@ -367,6 +369,12 @@ static void take_assertion(struct run *run)
         run->fatal = run->t->info.n_events;
 }
 
+/* What is in the guardian's memory comes into the trace, however the run ended. */
+static int take_values(const struct run *run, struct err *err)
+{
+    return run->t->info.memory == MEMORY_GUARD ? guardian_copy(run->c->guardian, run->t, err) : 0;
+}
+
 static int finish_badly(struct run *run, double limit_s, struct err *err)
 {
     char what[512], where[512], progress[512];
@@ -375,6 +383,10 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     child_end_descendants(run->c, run->progress);
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, true);
+    struct err lost = {0};
+    if (take_values(run, &lost) != 0 || info->memory == MEMORY_DEVICE)
+        snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost%s%s",
+                 lost.message[0] ? ": " : "", lost.message);
     if (gone && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == WIRE_REFUSED) {
         run->outcome = OUTCOME_BROKEN;
         err_no_memory(&run->broke, "", "the output of the kernel's process");
@@ -389,6 +401,33 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     return err_set(err, code, where, "%s; %s", what, progress);
 }
 
+/* Decides where the probes write. -1: not where the scenario asks for. */
+static int take_memory(struct run *run, struct err *err)
+{
+    struct child *c = run->c;
+    struct trace_info *info = &run->t->info;
+    unsigned char handle[GUARDIAN_HANDLE_BYTES];
+    struct err why = {0};
+    info->memory = MEMORY_AUTO;
+    info->memory_why[0] = '\0';
+    if (c->hello.backend != BACKEND_GPU || run->t->layout.total_bytes == run->t->layout.values_offset)
+        return 0;
+    info->memory = c->memory;
+    if (c->memory == MEMORY_PINNED || c->memory == MEMORY_DEVICE)
+        return 0;
+    if (c->guardian && guardian_take(c->guardian, run->t, handle, &why) == 0) {
+        info->memory = MEMORY_GUARD;
+        for (size_t i = 0; i < sizeof handle; i++)
+            snprintf(run->handle + 2 * i, 3, "%02x", handle[i]);
+        return 0;
+    }
+    if (c->memory == MEMORY_GUARD)
+        return err_set(err, ERR_SYSTEM, "capture.memory", "guard cannot be had: %s", why.message);
+    info->memory = MEMORY_PINNED;
+    snprintf(info->memory_why, sizeof info->memory_why, "%s", why.message);
+    return 0;
+}
+
 static int send_run(struct run *run)
 {
     const struct trace *t = run->t;
@@ -396,8 +435,9 @@ static int send_run(struct run *run)
     if (t->fed && wire_send(wire, WIRE_FEED, json_pack("{s:I}", "channels", (json_int_t)t->fed_channels), t->fed->fd,
                             &run->broke))
         return -1;
-    json_t *fields = json_pack("{s:i, s:i, s:s, s:s}", "id", run->id, "workers", t->info.workers, "tensor_core",
-                               t->info.tensor_core, "lanes", t->info.lanes);
+    json_t *fields = json_pack("{s:i, s:i, s:s, s:s, s:s, s:s}", "id", run->id, "workers", t->info.workers,
+                               "tensor_core", t->info.tensor_core, "lanes", t->info.lanes, "memory",
+                               memory_names[t->info.memory ? t->info.memory : MEMORY_PINNED], "handle", run->handle);
     return wire_send(wire, WIRE_RUN, fields, t->fd, &run->broke);
 }
 
@@ -420,9 +460,13 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     runner_report(progress, STEP_RUNNING, 0, 0);
     c->assertion.kind = EVENT_NONE;
     run.id = ++c->last_id;
+    if (take_memory(&run, err) != 0)
+        return -1;
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
     wait_for_outcome(&run, limit_s);
+    if (run.outcome == OUTCOME_COMPLETE && take_values(&run, &run.broke) != 0)
+        run.outcome = OUTCOME_BROKEN;
     if (run.outcome != OUTCOME_COMPLETE)
         return finish_badly(&run, limit_s, err);
     child_pass_log(c, progress, true);

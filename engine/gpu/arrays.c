@@ -13,20 +13,14 @@ static unsigned char *array_of(const struct arrays *a, int i)
     return a->memory[i] + ZONE_BYTES;
 }
 
-/* A zone of never-written values in host memory, the caller's. */
-static uint16_t *make_zone(void)
+cudaError_t device_fill(unsigned char *memory, size_t bytes, uint16_t pattern)
 {
-    uint16_t *zone = malloc(ZONE_BYTES);
-    for (size_t i = 0; zone && i < ZONE_BYTES / sizeof *zone; i++)
-        zone[i] = UNWRITTEN_16;
-    return zone;
-}
-
-/* All of it becomes never-written: one zone from the host, then what is there is doubled. */
-static cudaError_t fill(unsigned char *memory, size_t bytes, const uint16_t *zone)
-{
-    cudaError_t status = cudaMemcpy(memory, zone, ZONE_BYTES, cudaMemcpyHostToDevice);
-    for (size_t done = ZONE_BYTES; done < bytes && status == cudaSuccess;) {
+    static uint16_t piece[ZONE_BYTES / sizeof pattern];
+    const size_t first = bytes < sizeof piece ? bytes : sizeof piece;
+    for (size_t i = 0; i < sizeof piece / sizeof *piece; i++)
+        piece[i] = pattern;
+    cudaError_t status = cudaMemcpy(memory, piece, first, cudaMemcpyHostToDevice);
+    for (size_t done = first; done < bytes && status == cudaSuccess;) { /* what is there is doubled */
         const size_t n = done < bytes - done ? done : bytes - done;
         status = cudaMemcpy(memory + done, memory, n, cudaMemcpyDeviceToDevice);
         done += n;
@@ -41,16 +35,12 @@ cudaError_t __wrap_cudaMalloc(void **, size_t);            /* NOLINT(*-identifie
 cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes) /* NOLINT(*-identifier) */
 {
     const cudaError_t status = __real_cudaMalloc(memory, bytes);
-    uint16_t *zone = status == cudaSuccess && debuggee_in_host_code() ? make_zone() : NULL;
-    if (zone && bytes >= ZONE_BYTES)
-        fill(*memory, bytes, zone);
-    else if (zone)
-        cudaMemcpy(*memory, zone, bytes, cudaMemcpyHostToDevice);
-    free(zone);
+    if (status == cudaSuccess && debuggee_in_host_code())
+        device_fill(*memory, bytes, UNWRITTEN_16);
     return status;
 }
 
-static int make(struct arrays *a, int i, const struct array_list *list, const uint16_t *zone, struct err *err)
+static int make(struct arrays *a, int i, const struct array_list *list, struct err *err)
 {
     const size_t bytes = list->bytes[i], all = bytes + 2 * ZONE_BYTES;
     void *memory = NULL;
@@ -59,7 +49,7 @@ static int make(struct arrays *a, int i, const struct array_list *list, const ui
         return cuda_error_set(err, status, "no device memory for %s, %zu bytes", array_names[i], bytes);
     a->memory[i] = memory;
     a->bytes[i] = bytes;
-    status = fill(a->memory[i], all, zone);
+    status = device_fill(a->memory[i], all, UNWRITTEN_16);
     if (status == cudaSuccess && i < ARRAY_O)
         status = cudaMemcpy(array_of(a, i), list->at[i], bytes, cudaMemcpyHostToDevice);
     return status == cudaSuccess ? 0 : cuda_error_set(err, status, "%s cannot be copied to the device", array_names[i]);
@@ -70,18 +60,14 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
 {
     const struct array_list list = array_list_of(kernel, problem, plan);
     void *at[ARRAYS] = {0};
-    uint16_t *zone = make_zone();
     bool failed = false;
     memset(a, 0, sizeof *a);
-    if (!zone)
-        return err_no_memory(err, "", "a guard zone");
     for (int i = 0; i < ARRAYS && !failed; i++) {
         if (!list.bytes[i])
             continue;
-        failed = make(a, i, &list, zone, err) != 0;
+        failed = make(a, i, &list, err) != 0;
         at[i] = failed ? NULL : array_of(a, i);
     }
-    free(zone);
     if (failed) {
         arrays_free(a);
         return -1;

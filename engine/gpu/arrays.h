@@ -6,12 +6,17 @@
 
 #include "engine/base/err.h"
 #include "engine/child/debuggee/array_list.h"
+#include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct arrays {
     unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone; NULL: the problem has no such input */
     size_t bytes[ARRAYS];          /* of the array */
 };
+
+/* Repeats a pattern over device memory; bytes is even. */
+cudaError_t device_fill(unsigned char *memory, size_t bytes, uint16_t pattern);
 
 /* Copies the inputs of *problem, marks every element of outputs and workspace as never
    written, and points *problem to the copies. */

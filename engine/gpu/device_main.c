@@ -1,9 +1,10 @@
-/* attnscope-device [arithmetic]: says on stdout, as one JSON object, which CUDA device this machine has, or {"error":
-   one line}; with `arithmetic`, whose products it computes. It finds the driver at run time, so it builds and runs
-   where there is none. */
+/* attnscope-device [arithmetic | guard]: says on stdout, as one JSON object, which CUDA device this machine has, or
+   {"error": one line}; with `arithmetic`, whose products it computes. With `guard` it is the guardian of device memory
+   for the attnscope that started it. It finds the driver at run time, so it builds and runs where there is none. */
 #include "engine/base/format.h"
 #include "engine/base/philox.h"
 #include "engine/base/tensor_core.h"
+#include "engine/gpu/guardian.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -274,6 +275,8 @@ int main(int argc, char **argv)
 {
     struct driver d = {0};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (argc > 1 && strcmp(argv[1], "guard") == 0)
+        return guardian_serve(library, GUARDIAN_SOCKET_FD);
     if (!library)
         return fail("no NVIDIA driver: libcuda.so.1 was not found", "");
     FIND(d, error_name, "cuGetErrorName");

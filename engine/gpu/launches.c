@@ -13,6 +13,7 @@ static struct {
     struct launched launched[LAUNCHES_MAX];
     size_t n;
     struct launched last;
+    bool stages;
     char sentence[640];
 } run;
 static struct {
@@ -62,6 +63,11 @@ void launches_reset(void)
 {
     run.n = 0;
     run.last.function = NULL;
+}
+
+void launches_stage(bool wanted)
+{
+    run.stages = wanted;
 }
 
 void launches_keep(size_t n)
@@ -144,6 +150,8 @@ int debuggee_rehearse(bool begin)
 static size_t make_room(const void *kernel, unsigned threads, size_t own)
 {
     const uint32_t warps = (threads + 31) / 32;
+    if (!run.stages)
+        return own;
     uint32_t window[2] = {(uint32_t)((own + 127) / 128 * 128), warps};
     const size_t all = window[0] + (size_t)warps * ASC_STAGE_ROOM;
     const bool fits = run.last.facts.registers >= 0 && run.last.attributes.sharedSizeBytes + all <= shared_limit();

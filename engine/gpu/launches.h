@@ -8,6 +8,7 @@
 #include "engine/trace/event.h"
 #include "engine/trace/launch.h"
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 struct launched {
     struct trace_launch facts;
@@ -16,6 +17,7 @@ struct launched {
 };
 
 void launches_reset(void);
+void launches_stage(bool wanted);           /* whether launches make room for the probes' windows (probes/staging.h) */
 void launches_keep(size_t n);               /* forgets all but the first n */
 size_t launches_count(void);                /* of those kept */
 struct launched *launches_at(size_t i);     /* i < launches_count() */

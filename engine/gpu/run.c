@@ -44,10 +44,60 @@ static int take_fed(struct run *run, const struct launch_request *request, struc
     return failed;
 }
 
+static const struct layout *layout_of(const struct run *run)
+{
+    return &((const struct live_header *)run->trace)->layout;
+}
+
+/* Never written, as the file is. */
+static cudaError_t fill_values(const struct run *run)
+{
+    struct unwritten_part parts[ASC_CHANNELS];
+    const struct layout *l = layout_of(run);
+    const int n = layout_unwritten(l, parts);
+    cudaError_t status = cudaSuccess;
+    for (int i = 0; i < n && status == cudaSuccess; i++)
+        status = device_fill(run->values + (parts[i].begin - l->values_offset), parts[i].end - parts[i].begin,
+                             parts[i].pattern);
+    return status;
+}
+
+/* Device memory for the values, of this process or the guardian's; none where they go into the pinned trace. */
+static int take_values(struct run *run, const struct launch_request *request, struct err *err)
+{
+    const struct layout *l = layout_of(run);
+    const size_t bytes = l->total_bytes - l->values_offset;
+    size_t available = 0, all = 0;
+    void *memory = NULL;
+    if (!bytes || request->memory == MEMORY_PINNED)
+        return 0;
+    if (request->memory == MEMORY_GUARD) {
+        cudaIpcMemHandle_t handle;
+        _Static_assert(sizeof handle == sizeof request->handle, "it travels as bytes");
+        memcpy(&handle, request->handle, sizeof handle);
+        const cudaError_t status = cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess);
+        if (status != cudaSuccess)
+            return cuda_error_set(err, status, "the guardian's device memory cannot be opened");
+        run->opened = true;
+        run->values = memory;
+        return 0;
+    }
+    if (request->memory == MEMORY_AUTO &&
+        (cudaMemGetInfo(&available, &all) != cudaSuccess || bytes > available - available / 10))
+        return 0;
+    cudaError_t status = cudaMalloc(&memory, bytes);
+    run->values = memory;
+    if (status == cudaSuccess)
+        status = fill_values(run);
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "no device memory for the values, %zu bytes", bytes);
+}
+
 int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct launch_request *request, struct err *err)
 {
     if (trace_attach(request->fd, &run->problem, &run->plan, &run->probes, &run->trace, &run->n_bytes, err) != 0 ||
-        pinned_hold(request->fd, &run->pinned, err) != 0 || take_fed(run, request, err) != 0)
+        take_values(run, request, err) != 0 ||
+        pinned_hold(request->fd, run->opened ? layout_of(run)->values_offset : run->n_bytes, &run->pinned, err) != 0 ||
+        take_fed(run, request, err) != 0)
         return -1;
     struct asc_device *probes = &run->probes;
     const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
@@ -69,7 +119,10 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     probes->dropped = on_device(run, probes->dropped);
     probes->mistyped = on_device(run, probes->mistyped);
     probes->unfed = on_device(run, probes->unfed);
-    probes->trace = run->pinned.device;
+    probes->trace = probes->stamps = run->pinned.device;
+    if (run->values)
+        probes->trace = run->values - layout_of(run)->values_offset;
+    launches_stage(!run->values);
     return arrays_make(&run->arrays, kernel, &run->plan, &run->problem, err);
 }
 
@@ -99,11 +152,25 @@ static bool records_nothing(const struct asc_device *probes)
     return true;
 }
 
+int run_publish(const struct run *run, struct err *err)
+{
+    const struct layout *l = layout_of(run);
+    if (!run->values || run->opened)
+        return 0;
+    const cudaError_t status = cudaMemcpy(run->pinned.host + l->values_offset, run->values,
+                                          l->total_bytes - l->values_offset, cudaMemcpyDeviceToHost);
+    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the values cannot be copied out");
+}
+
 void run_finish(struct run *run, const struct launch_request *request)
 {
     if (records_nothing(&run->probes))
         pinned_drop(&run->pinned);
     arrays_free(&run->arrays);
+    if (run->opened)
+        cudaIpcCloseMemHandle(run->values);
+    else if (run->values)
+        cudaFree(run->values);
     if (run->fed)
         cudaFree(run->fed);
     if (run->slot)

@@ -1,4 +1,5 @@
-/* A run's memory on the GPU: the live trace, pinned, and the arrays the kernel computes on. */
+/* A run's memory on the GPU: the live trace, pinned, or pinned but for its values, which are in device memory then; and
+   the arrays the kernel computes on. */
 #ifndef GPU_RUN_H
 #define GPU_RUN_H
 
@@ -6,6 +7,7 @@
 #include "engine/gpu/arrays.h"
 #include "engine/gpu/pinned.h"
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 struct run {
     void *trace; /* owned: the live trace, mapped */
@@ -13,8 +15,10 @@ struct run {
     struct asc_problem problem; /* pointers into arrays */
     struct asc_plan plan;
     struct asc_device probes;
-    struct pinned pinned; /* the same bytes as `trace`, as the GPU sees them */
-    void *o, *lse;        /* where the outputs go, in the pinned mapping */
+    struct pinned pinned;  /* the same bytes as `trace`, as the GPU sees them */
+    unsigned char *values; /* device memory, owned: where the probes write; NULL: into the pinned trace */
+    bool opened;           /* it is the guardian's, opened here */
+    void *o, *lse;         /* where the outputs go, in the pinned mapping */
     struct arrays arrays;
     void *fed;  /* owned device memory: the fed trace; NULL: nothing is fed */
     void *slot; /* owned device memory: every block looks itself up there */
@@ -25,6 +29,8 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
                 struct err *err);
 int run_record_nothing(struct run *run, struct err *err); /* every probe finds its block not recorded */
 int run_bind(const struct run *run, struct err *err);     /* the probes write there */
+/* What they wrote, into the trace, where that is for this process to do. */
+int run_publish(const struct run *run, struct err *err);
 /* Frees all of it and closes the request's files; legal after run_prepare() failed. */
 void run_finish(struct run *run, const struct launch_request *request);
 

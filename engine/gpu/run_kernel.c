@@ -74,14 +74,16 @@ static int launch_and_publish(const struct asc_kernel *kernel, int socket, struc
     const char *name;
     if (run_bind(run, err) != 0)
         return -1;
-    if (launch(kernel, run, result) != 0)
-        return 0; /* the result says why */
+    if (launch(kernel, run, result) != 0) {
+        run_publish(run, NULL); /* as far as the device still answers */
+        return 0;               /* the result says why */
+    }
     launches_find_occupancy();
     if (launches_count() == 1) /* what else took this time? */
         launches_at(0)->facts.seconds = result->seconds;
     if (arrays_overrun(&run->arrays, &name))
         array_list_say_overrun(name, socket);
-    if (arrays_publish(&run->arrays, run->o, run->lse, err) != 0)
+    if (arrays_publish(&run->arrays, run->o, run->lse, err) != 0 || run_publish(run, err) != 0)
         return -1;
     result->end = LAUNCH_COMPLETE;
     return 0;

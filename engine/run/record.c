@@ -320,8 +320,12 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         return -1;
     if (*note && progress && progress->log)
         progress->log(progress->ctx, note);
-    if (request.backend == BACKEND_GPU)
+    const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
+    if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);
+        if (!r->guardian && (memory == MEMORY_AUTO || memory == MEMORY_GUARD))
+            r->guardian = guardian_start(paths); /* it is ready when the build is */
+    }
     runner_report(progress, STEP_COMPILING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
@@ -333,8 +337,10 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     r->build = built;
     runner_report(progress, STEP_STARTING, 0, 0);
     bool damaged = false;
-    if (r->child || child_start(r->build.program, &r->child, &damaged, err) == 0)
+    if (r->child || child_start(r->build.program, &r->child, &damaged, err) == 0) {
+        child_set_memory(r->child, memory, r->guardian);
         return 0;
+    }
     /* By a full disk, or a crash of the machine. */
     if (!damaged || !r->build.from_cache || unlink(r->build.program) != 0)
         return -1;
@@ -344,7 +350,10 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         return -1;
     build_free(&r->build);
     r->build = built;
-    return child_start(r->build.program, &r->child, NULL, err);
+    if (child_start(r->build.program, &r->child, NULL, err) != 0)
+        return -1;
+    child_set_memory(r->child, memory, r->guardian);
+    return 0;
 }
 
 static void copy_text(char *to, size_t bytes, const char *from)
@@ -653,6 +662,7 @@ int record_fed(struct recorder *r, const struct runner_paths *paths, const struc
 void recorder_free(struct recorder *r)
 {
     child_stop(r->child);
+    guardian_stop(r->guardian);
     build_free(&r->build);
     trace_store_free(r->store);
     pool_free(r->pool);

@@ -29,7 +29,6 @@
 
 _Static_assert(VALUE_LENGTH_MAX == 16777216, "EXPECT_LENGTH names it");
 _Static_assert(KEY_COUNT <= SCENARIO_KEYS_MAX, "struct scenario keeps a text of each");
-_Static_assert(SCENARIO_KEYS_MAX <= 64, "struct scenario keeps a 64-bit set of them");
 _Static_assert(ASC_CHANNELS < 32, "struct scenario keeps 32-bit sets of them");
 
 static const char expect_fill[] = "one of"
@@ -108,9 +107,9 @@ int scenario_unknown(const char *section, const char *name, const char *where, s
 
 int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where, struct err *err)
 {
-    const uint64_t stated = s->stated;
+    const bool stated = s->stated[id];
     char *said = strdup(value);
-    s->stated |= UINT64_C(1) << id; /* before the call: a setter may take it back */
+    s->stated[id] = true; /* before the call: a setter may take it back */
     const int status = said ? scenario_keys[id].set(s, id, value) : -2;
     if (status == 0) {
         free(s->said[id]);
@@ -118,7 +117,7 @@ int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *va
         return 0;
     }
     free(said);
-    s->stated = stated;
+    s->stated[id] = stated;
     if (status == -2)
         return err_no_memory(err, where, "its value");
     char found[128];
@@ -142,7 +141,7 @@ int scenario_define(struct scenario *s, const char *macro, struct err *err)
 {
     char found[128];
     if (value_add_macro(s->define, macro, strlen(macro)) == 0) {
-        s->stated |= UINT64_C(1) << KEY_DEFINE;
+        s->stated[KEY_DEFINE] = true;
         return 0;
     }
     text_name(macro, strlen(macro), found, sizeof found);

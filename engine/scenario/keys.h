@@ -47,7 +47,7 @@ float scenario_auto_scale(int head_dim);
 
 static inline bool scenario_stated(const struct scenario *s, enum scenario_key_id id)
 {
-    return (s->stated >> id & 1) != 0;
+    return s->stated[id];
 }
 
 /* What scenario_check() does, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no file.

@@ -175,6 +175,12 @@ int key_set_mem(struct scenario *s, enum scenario_key_id id, const char *value)
     return value_bytes(value, &s->capture.mem_bytes);
 }
 
+int key_set_memory(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->capture.memory, memory_names, value);
+}
+
 _Static_assert(KEY_BUDGET_SHARED - KEY_BUDGET_REGISTERS == BUDGET_SHARED_BYTES, "key_set_budget counts on it");
 _Static_assert(KEY_BUDGET_SPILL - KEY_BUDGET_REGISTERS == BUDGET_SPILL_BYTES, "key_set_budget counts on it");
 

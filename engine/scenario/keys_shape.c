@@ -95,7 +95,7 @@ int key_set_scale(struct scenario *s, enum scenario_key_id id, const char *value
     double v;
     if (strcmp(value, "auto") == 0) {
         s->problem.scale = scenario_auto_scale(s->problem.head_dim);
-        s->stated &= ~(UINT64_C(1) << id); /* so that it follows a head_dim set later */
+        s->stated[id] = false; /* so that it follows a head_dim set later */
         return 0;
     }
     if (value_real(value, &v) != 0 || !((float)v > 0 && isfinite((float)v)))

@@ -112,7 +112,7 @@ int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
     for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
         free(s->said[open[i]]);
         s->said[open[i]] = NULL;
-        s->stated &= ~(UINT64_C(1) << open[i]);
+        s->stated[open[i]] = false;
     }
     const struct asc_problem p = s->problem;
     const struct {

@@ -31,6 +31,7 @@ struct capture {
     int *batches, *heads, *q_tiles; /* owned */
     unsigned channels;              /* set of 1u << enum asc_channel; default all */
     uint64_t mem_bytes;             /* most the live trace may take; default 2 GiB */
+    int memory;                     /* enum memory_kind: where the probes write on a GPU */
 };
 
 /* What must be found; status EXPECT_NOTHING where the scenario says nothing. */
@@ -70,7 +71,7 @@ enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
 
 struct pool;
 
-#define SCENARIO_KEYS_MAX 64
+#define SCENARIO_KEYS_MAX 96
 
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
@@ -94,9 +95,10 @@ struct scenario {
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
     char lanes[24];  /* the order of lanes and warps on the CPU; no key sets it; "": the default's */
     double limit_s;  /* wall-clock limit of the launch, from block to block; default 30 */
-    uint64_t stated; /* set of 1u << enum scenario_key_id (keys.h): what was said; defaults that follow from another
-                        key (kv_heads from heads, scale from head_dim, ...) follow it only where they were not stated */
-    char *text;      /* owned: the file as read */
+    /* By enum scenario_key_id (keys.h): what was said. Defaults that follow from another key (kv_heads from heads,
+       scale from head_dim, ...) follow it only where they were not stated. */
+    bool stated[SCENARIO_KEYS_MAX];
+    char *text; /* owned: the file as read */
     /* Owned: the value of each stated key (keys.h) as it was written; NULL: not stated. */
     char *said[SCENARIO_KEYS_MAX];
 };

@@ -34,6 +34,10 @@ const char *const problem_bias_names[] = {
 
 const char *const plan_deal_names[] = {[ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", NULL};
 
+const char *const memory_names[] = {"auto", "pinned", "device", "guard", NULL};
+const char *const memory_meanings[] = {"", "pinned memory", "device memory", "device memory that a guardian keeps",
+                                       NULL};
+
 const char *channel_name(enum asc_channel ch)
 {
     return channels[ch].name;
@@ -137,9 +141,9 @@ static uint64_t size_part(struct size *size, uint64_t a, uint64_t b)
     return at;
 }
 
-static void size_align(struct size *size)
+static void size_align(struct size *size, uint64_t to)
 {
-    size_add(size, (ASC_ALIGN - size->bytes % ASC_ALIGN) % ASC_ALIGN);
+    size_add(size, (to - size->bytes % to) % to);
 }
 
 /* Bytes of [batch][heads][rows][cols] elements. */
@@ -288,28 +292,7 @@ static int warps(const struct asc_plan *plan)
     return (plan->threads + 31) / 32;
 }
 
-/* Places every recorded channel of one extent, then their stamps, from size->bytes on. */
-static void place_extent(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
-                         enum extent extent, struct layout *out, struct size *size)
-{
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-        if (channels[ch].extent != extent || types->channel[ch] < 0)
-            continue;
-        struct asc_channel_map *map = &out->channel[ch];
-        map->dtype = types->channel[ch];
-        map->rows = channel_rows(ch, plan);
-        map->cols = channel_cols(ch, plan, p);
-        map->n_kv = extent == PER_KV ? out->kv_tiles : 1;
-        map->offset = size_part(size, tensor_bytes(size, 1, 1, map->rows, map->cols, map->dtype), 1);
-        size_align(size);
-    }
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (channels[ch].extent == extent && types->channel[ch] >= 0)
-            out->stamp[ch].offset = size_part(size, (uint64_t)out->warps, sizeof(uint64_t));
-    size_align(size);
-}
-
-/* Fills in tiles, channels and stamps of a slot that begins at 0; *bytes is its size. */
+/* Fills in tiles and the strides of channels and stamps; *bytes is what they take for each slot. */
 static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
                       struct layout *out, uint64_t *bytes, struct err *err)
 {
@@ -319,24 +302,31 @@ static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, 
     out->q_tiles = tiles(p->q_len, plan->br);
     out->kv_tiles = tiles(p->kv_len, plan->bc);
     out->warps = warps(plan);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        out->channel[ch].dtype = -1;
-
-    struct size size = {0, 0};
-    place_extent(p, plan, types, PER_SLOT, out, &size);
-    const uint64_t kv_begin = size.bytes;
-    place_extent(p, plan, types, PER_KV, out, &size);
-    const uint64_t kv_stride = size.bytes - kv_begin;
-    size_part(&size, kv_stride, (uint64_t)out->kv_tiles - 1);
-    if (!size.bytes)
-        size_add(&size, ASC_ALIGN);
-    if (size.overflow)
+    struct size all = {0, 0};
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct asc_channel_map *map = &out->channel[ch];
+        struct asc_stamp_map *stamp = &out->stamp[ch];
+        map->dtype = -1;
+        if (types->channel[ch] < 0)
+            continue;
+        map->dtype = types->channel[ch];
+        map->rows = channel_rows(ch, plan);
+        map->cols = channel_cols(ch, plan, p);
+        map->n_kv = channels[ch].extent == PER_KV ? out->kv_tiles : 1;
+        struct size tile = {tensor_bytes(&all, 1, 1, map->rows, map->cols, map->dtype), 0};
+        size_align(&tile, ASC_TILE_ALIGN);
+        const uint64_t values = all.bytes;
+        size_part(&all, tile.bytes, (uint64_t)map->n_kv);
+        map->slot_stride = all.bytes - values;
+        size_part(&all, sizeof(uint64_t) * (uint64_t)out->warps, (uint64_t)map->n_kv);
+        stamp->slot_stride = all.bytes - values - map->slot_stride;
+        map->kv_stride = channels[ch].extent == PER_KV ? tile.bytes : 0;
+        stamp->kv_stride = channels[ch].extent == PER_KV ? sizeof(uint64_t) * (uint64_t)out->warps : 0;
+    }
+    if (all.overflow)
         return err_set(err, ERR_INPUT, "plan", "one slot of %d kv tiles of %d x %d exceeds 2^63 bytes", out->kv_tiles,
                        plan->br, plan->bc);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        if (out->channel[ch].dtype >= 0 && channels[ch].extent == PER_KV)
-            out->channel[ch].kv_stride = out->stamp[ch].kv_stride = kv_stride;
-    *bytes = size.bytes;
+    *bytes = all.bytes ? all.bytes : 1;
     return 0;
 }
 
@@ -349,7 +339,7 @@ int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, 
 
 static struct layout_part part(struct size *size, uint64_t bytes, int dtype)
 {
-    size_align(size);
+    size_align(size, ASC_ALIGN);
     return (struct layout_part){.offset = size_part(size, bytes, 1), .bytes = bytes, .dtype = dtype};
 }
 
@@ -380,7 +370,8 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
                 struct layout *out, struct err *err)
 {
     struct layout l;
-    if (place_slot(p, plan, types, &l, &l.slot_stride, err) != 0)
+    uint64_t slot_bytes;
+    if (place_slot(p, plan, types, &l, &slot_bytes, err) != 0)
         return -1;
     struct size size = {ASC_HEADER_BYTES, 0};
     const uint64_t q_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, p->dtype);
@@ -407,19 +398,39 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
     l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
     l.mistyped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
-    size_align(&size);
-    l.slots_offset = size_part(&size, l.slot_stride, (uint64_t)n_slots);
-    l.total_bytes = size.bytes;
-    if (size.overflow)
-        return err_set(err, ERR_INPUT, "plan", "a trace of %d slots of %llu bytes exceeds 2^63 bytes", n_slots,
-                       (unsigned long long)l.slot_stride);
+    size_align(&size, ASC_ALIGN);
+    l.stamps_offset = size.bytes;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (l.channel[ch].dtype >= 0)
+            l.stamp[ch].offset = size_part(&size, l.stamp[ch].slot_stride, (uint64_t)n_slots);
+    }
+    size_align(&size, ASC_ALIGN);
+    l.values_offset = size.bytes;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (l.channel[ch].dtype < 0)
             continue;
-        l.channel[ch].offset += l.slots_offset;
-        l.stamp[ch].offset += l.slots_offset;
-        l.channel[ch].slot_stride = l.stamp[ch].slot_stride = l.slot_stride;
+        l.channel[ch].offset = size_part(&size, l.channel[ch].slot_stride, (uint64_t)n_slots);
+        size_align(&size, ASC_ALIGN);
     }
+    l.total_bytes = size.bytes;
+    if (size.overflow)
+        return err_set(err, ERR_INPUT, "plan", "a trace of %d slots of %llu bytes exceeds 2^63 bytes", n_slots,
+                       (unsigned long long)slot_bytes);
     *out = l;
     return 0;
+}
+
+int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS])
+{
+    int n = 0;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        if (l->channel[ch].dtype < 0)
+            continue;
+        if (n)
+            out[n - 1].end = l->channel[ch].offset;
+        out[n++] = (struct unwritten_part){.begin = l->channel[ch].offset,
+                                           .end = l->total_bytes,
+                                           .pattern = dtype_unwritten_pattern((enum dtype)l->channel[ch].dtype)};
+    }
+    return n;
 }

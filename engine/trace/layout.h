@@ -2,10 +2,10 @@
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
      struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
-   any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | slot 0 | slot 1 |
-   ... and a slot is PER_SLOT channels, their stamps | kv tile 0: PER_KV channels, their stamps | kv tile 1 | ... so
-   that all that is recorded at one (slot, kv tile) lies side by side: measured on an H200, probes then reach 52.7 GB/s
-   into pinned memory; one tensor per channel reached 15-22. */
+   any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | stamps of each
+   channel, [slots][kv tiles][warps] u64 | values of each channel, [slots][kv tiles][rows][cols]
+   so that all values lie behind everything else, as one piece: they may be written in another memory and come here
+   afterwards, while the stamps are always written here. A tile begins at a multiple of ASC_TILE_ALIGN bytes. */
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #define ASC_ALIGN 128u
+#define ASC_TILE_ALIGN 16u /* the widest store of a thread */
 
 /* No kernel holds more in shared memory and registers; the oracle's working memory is sized by them. */
 #define ASC_TILE_MAX 1024 /* rows of a q tile, keys of a kv tile */
@@ -40,7 +41,7 @@ struct layout {
     struct layout_part slots;                     /* [n_slots][3] i32: batch, head, q tile */
     struct layout_part slot_index;                /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;
-    uint64_t slots_offset, slot_stride, total_bytes;
+    uint64_t stamps_offset, values_offset, total_bytes; /* stamps, then values to the end */
     int32_t n_slots, q_tiles, kv_tiles, warps;
     struct asc_channel_map channel[ASC_CHANNELS];
     struct asc_stamp_map stamp[ASC_CHANNELS];
@@ -70,16 +71,28 @@ struct layout_types {
     int32_t channel[ASC_CHANNELS];
 };
 
-/* Bytes one slot takes (never 0); and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads is
-   not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
+/* Bytes one slot takes, at least 1; and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads
+   is not a multiple of kv_heads, or a size passes 2^63: nothing here can overflow unnoticed. */
 int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types,
                       uint64_t *bytes, struct err *err);
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
                 struct layout *out, struct err *err);
 
+/* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
+int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS]);
+
 /* By enum asc_causal, asc_layout, asc_bias, asc_kv_deal, then NULL: as scenarios and saved traces write them. */
 extern const char *const problem_causal_names[], *const problem_layout_names[], *const problem_bias_names[],
                                                                                     *const plan_deal_names[];
+
+/* Where the probes write on a GPU; memory_names: by it, then NULL. */
+enum memory_kind {
+    MEMORY_AUTO, /* MEMORY_GUARD where that can be had, else MEMORY_PINNED */
+    MEMORY_PINNED,
+    MEMORY_DEVICE, /* gone with the kernel's process */
+    MEMORY_GUARD   /* device memory that another process owns */
+};
+extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
 /* " sink alibi bias splits 4 round-robin": what of that a run has; "" for none. */
 enum { TERMS_BYTES = 64 };

@@ -23,7 +23,7 @@ void live_device(const struct layout *layout, const struct asc_problem *problem,
                  struct asc_device *device)
 {
     memset(device, 0, sizeof *device);
-    device->trace = trace;
+    device->trace = device->stamps = trace;
     device->slot = (const int32_t *)(void *)(trace + layout->slot_index.offset);
     device->dropped = (uint64_t *)(void *)(trace + layout->dropped.offset);
     device->mistyped = (uint64_t *)(void *)(trace + layout->mistyped.offset);
@@ -50,8 +50,8 @@ static int same_layout(const struct layout *a, const struct layout *b)
         same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
         same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) && same_part(&a->slots, &b->slots) &&
         same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
-        same_part(&a->mistyped, &b->mistyped) && a->slots_offset == b->slots_offset &&
-        a->slot_stride == b->slot_stride && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
+        same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
+        a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
         a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct asc_channel_map *x = &a->channel[ch], *y = &b->channel[ch];

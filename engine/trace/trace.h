@@ -1,5 +1,5 @@
 /* A trace: what one run was asked and what its probes wrote. Every view, check and test reads a trace and nothing else,
-   and reads live (memfd, slot-major) and saved (safetensors, one tensor per channel) ones through trace_tile(). */
+   and reads live (memfd) and saved (safetensors) ones through trace_tile(). */
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
 
@@ -83,9 +83,11 @@ struct trace_info {
     char tensor_core[16]; /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
     char cores[128];      /* of a run on a GPU: the tensor cores whose products it computes, "f32 h100 mma-e4m3"; "": no
                              tensor core is declared, or not known */
-    char lanes[24];       /* the order of lanes and warps on the CPU, docs/checks.md; not saved; "": the default's */
-    bool probes_off;      /* a build without probes: nothing is recorded */
-    bool checked;         /* a build with access checks on the CPU */
+    enum memory_kind memory; /* where the probes of a run on a GPU wrote; MEMORY_AUTO: not known, or nowhere */
+    char memory_why[280];    /* why not where they would rather, or what was lost there; "": as it should be */
+    char lanes[24];          /* the order of lanes and warps on the CPU, docs/checks.md; not saved; "": the default's */
+    bool probes_off;         /* a build without probes: nothing is recorded */
+    bool checked;            /* a build with access checks on the CPU */
     struct trace_capture capture;
     int workers;
     double seconds;           /* of the launch */

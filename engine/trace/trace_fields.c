@@ -34,6 +34,7 @@ const struct trace_field trace_run_fields[] = {FIELD(trace_info, workers, NULL),
                                                FIELD(trace_info, status, run_status_names),
                                                FIELD(trace_info, backend, backend_names),
                                                {0}};
+const struct trace_field trace_run_memory[] = {FIELD(trace_info, memory, memory_names), {0}};
 const struct trace_field trace_event_fields[] = {FIELD(trace_event, line, NULL), {0}};
 const struct trace_field trace_site_fields[] = {FIELD(trace_site, line, NULL), {0}};
 
@@ -43,11 +44,17 @@ const struct trace_field trace_site_fields[] = {FIELD(trace_site, line, NULL), {
     }
 #define TEXT(type, name) SINCE(type, name, 0)
 const struct trace_text trace_run_texts[] = {
-    TEXT(trace_info, kernel),          TEXT(trace_info, source_name),
-    TEXT(trace_info, scenario_name),   TEXT(trace_info, patch_name),
-    SINCE(trace_info, define, 1),      SINCE(trace_info, device, 1),
-    SINCE(trace_info, tensor_core, 1), SINCE(trace_info, cores, 1),
-    TEXT(trace_info, status_text),     {0},
+    TEXT(trace_info, kernel),
+    TEXT(trace_info, source_name),
+    TEXT(trace_info, scenario_name),
+    TEXT(trace_info, patch_name),
+    SINCE(trace_info, define, 1),
+    SINCE(trace_info, device, 1),
+    SINCE(trace_info, tensor_core, 1),
+    SINCE(trace_info, cores, 1),
+    SINCE(trace_info, memory_why, 1),
+    TEXT(trace_info, status_text),
+    {0},
 };
 const struct trace_text trace_event_texts[] = {TEXT(trace_event, text), TEXT(trace_event, file), {0}};
 const struct trace_field trace_event_place[] = {

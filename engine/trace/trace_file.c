@@ -173,11 +173,14 @@ int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const ch
 
 static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map)
 {
+    const uint64_t slot_bytes = map->n_kv * map->piece_bytes, all = map->n_slots * slot_bytes;
+    const bool dense = !map->slot_stride ||
+                       (*map->slot_stride == slot_bytes && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
+    if (dense)
+        return all && fwrite(t->bytes + *map->offset, all, 1, file) != 1 ? -1 : 0;
     for (uint64_t slot = 0; slot < map->n_slots; slot++)
         for (uint64_t kv = 0; kv < map->n_kv; kv++) {
-            uint64_t at = *map->offset;
-            if (map->slot_stride)
-                at += slot * *map->slot_stride + kv * *map->kv_stride;
+            const uint64_t at = *map->offset + slot * *map->slot_stride + kv * *map->kv_stride;
             if (map->piece_bytes && fwrite(t->bytes + at, map->piece_bytes, 1, file) != 1)
                 return -1;
         }
@@ -314,7 +317,7 @@ static int place_tensors(const struct safetensors *file, const char *path, struc
         if (take_tensor(file, path, &maps[i], err) != 0)
             return -1;
     l->slot_index = (struct layout_part){.dtype = DTYPE_I32};
-    l->slots_offset = l->slot_stride = 0;
+    l->stamps_offset = l->values_offset = 0;
     l->total_bytes = t->n_bytes;
     return 0;
 }

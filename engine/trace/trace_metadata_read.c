@@ -194,6 +194,8 @@ static int read_run(const struct entry *e, const json_t *from, struct trace *t)
 {
     const json_t *seconds = json_object_get(from, "seconds");
     bool probes = true;
+    if (json_object_get(from, trace_run_memory->key) && get_fields(e, from, trace_run_memory, &t->info) != 0)
+        return -1;
     if (get_fields(e, from, trace_run_fields, &t->info) != 0 || get_texts(e, from, trace_run_texts, &t->info) != 0 ||
         get_switch(e, from, "probes", &probes) != 0 || get_switch(e, from, "checks", &t->info.checked) != 0 ||
         get_event(e, from, "stopped", &t->info.stopped) != 0)

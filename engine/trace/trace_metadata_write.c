@@ -119,6 +119,8 @@ static json_t *fields_value(const struct trace_field *fields, const void *from)
 static json_t *run_value(const struct trace_info *info)
 {
     json_t *value = fields_value(trace_run_fields, info);
+    if (info->memory != MEMORY_AUTO)
+        put_fields(value, trace_run_memory, info);
     put_texts(value, trace_run_texts, info);
     json_object_set_new(value, "stopped", json_string(event_name(info->stopped)));
     json_object_set_new(value, "probes", json_string(info->probes_off ? "off" : "on"));

@@ -316,6 +316,8 @@ static void tell_recorded(const struct facts *to)
              c->off ? ")" : "");
     else if (c->wanted)
         tell(to, FACT_RECORDED, &plain, "the first pass left no output to judge");
+    if (t->info.memory_why[0])
+        tell(to, FACT_MEMORY, &plain, "recorded in %s: %s", memory_meanings[t->info.memory], t->info.memory_why);
     if (c->wanted && c->differing > 0)
         tell(to, FACT_CHANGED, &plain,
              "o or lse of %lld q tiles changed in the second pass: the kernel is not deterministic",

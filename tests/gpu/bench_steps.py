@@ -180,17 +180,19 @@ BEYOND = "2,8,3072,128"  # where the default capture is not everything
 
 
 def capture(bench):
-    """`attnscope bench` of every kernel and shape: without probes, off, S P U, everything."""
+    """`attnscope bench` of every kernel and shape: without probes, off, S P U, everything; into device memory, as the
+    default is, and for the first and the last kernel into pinned memory too."""
     kernels = KERNELS[:1] + KERNELS[-1:] if bench.quick else KERNELS
     shapes = SHAPES[:1] if bench.quick else SHAPES
 
-    def measure(kernel, shape, *options):
-        answer = attempt(bench.ask, [bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", shape, *options,
-                                     "--repeat", 7 if bench.quick else 11, "--json"], 60)
-        return {"kernel": kernel, "shape": shape, **answer}
+    def measure(kernel, shape, into, *options):
+        answer = attempt(bench.ask, [bench.attnscope, "bench", f"kernels/{kernel}.cu", "--shape", shape, "--memory", into,
+                                     *options, "--repeat", 7 if bench.quick else 11, "--json"], 60)
+        return {"kernel": kernel, "shape": shape, "memory": into, **answer}
 
-    return {"rows": [measure(kernel, shape, *CAPTURE) for shape in shapes for kernel in kernels],
-            "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND)}
+    return {"rows": [measure(kernel, shape, into, *CAPTURE) for shape in shapes for kernel in kernels
+                     for into in ("device", "pinned") if into == "device" or kernel in (KERNELS[0], KERNELS[-1])],
+            "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND, "device")}
 
 
 def ladder(bench):

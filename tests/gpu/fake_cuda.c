@@ -1,6 +1,7 @@
 /* libcuda.so.1 of a device that is none, as far as attnscope-device asks: its products are those of the models that
    FAKE_CORES names, one for each instruction ("h100 a100": none of them). FAKE_SM: its compute capability, "90". The
-   PTX that it is given goes to FAKE_PTX. */
+   PTX that it is given goes to FAKE_PTX. Its memory is the process's own, of which FAKE_FREE bytes are free; a handle
+   is an address. */
 #include "engine/base/format.h"
 #include "engine/base/tensor_core.h"
 
@@ -86,6 +87,62 @@ EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 EXPORT int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
 {
     memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+EXPORT int cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    const char *bytes = getenv("FAKE_FREE");
+    *available = bytes ? strtoull(bytes, NULL, 10) : 1 << 30;
+    *total = 1 << 30;
+    return 0;
+}
+
+EXPORT int cuMemFree_v2(uint64_t address)
+{
+    free((void *)(uintptr_t)address);
+    return 0;
+}
+
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes)
+{
+    *memory = malloc(bytes);
+    return *memory ? 0 : 2;
+}
+
+EXPORT int cuMemsetD16_v2(uint64_t address, unsigned short pattern, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((unsigned short *)(uintptr_t)address)[i] = pattern;
+    return 0;
+}
+
+EXPORT int cuCtxSynchronize(void)
+{
+    return 0;
+}
+
+EXPORT int cuIpcGetMemHandle(unsigned char handle[64], uint64_t address)
+{
+    memcpy(handle, &address, sizeof address);
+    return 0;
+}
+
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
+{
+    (void)stream;
+    return cuMemcpyDtoH_v2(to, from, bytes);
+}
+
+EXPORT int cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+EXPORT int cuGetErrorString(int error, const char **text)
+{
+    *text = error == 2 ? "out of memory" : "no words";
     return 0;
 }
 

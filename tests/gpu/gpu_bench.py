@@ -42,7 +42,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(build["launches"]["list"][0]["local_bytes"], 0)
 
     def test_builds(self):
-        found = bench(ROOT / "kernels/v2b_scalar.cu", "--shape", "1,8,512,64")
+        found = bench(ROOT / "kernels/v2b_scalar.cu", "--shape", "1,8,512,64", "--memory", "pinned")
         builds = {build["build"]: build for build in found["builds"]}
         self.assertEqual(list(builds), ["plain", "probes off", "capture", "full capture"])
         for build in builds.values():

@@ -33,11 +33,13 @@ def values_of(trace):
 
 
 class Faults(unittest.TestCase):
+    memory = "guard"
+
     def recorded(self, fault, *more):
         """Runs it and saves the trace; (what was said, the m of a slot, kv tile and row, the trace)."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.safetensors"
-            done = run(fault, "--save", str(path), *more)
+            done = run(fault, "--save", str(path), "--memory", self.memory, *more)
             self.assertTrue(path.exists(), done.stdout + done.stderr)
             trace = Trace(path)
             return done, values_of(trace), trace
@@ -106,7 +108,8 @@ class Faults(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.safetensors"
             with subprocess.Popen([ATTNSCOPE, "run", str(ROOT / "tests/gpu/faults.cu"), "--shape", SHAPE, "--backend",
-                                   "gpu", "--set", "scenario.limit=60", "--save", str(path)], cwd=ROOT, env=environment,
+                                   "gpu", "--set", "scenario.limit=60", "--save", str(path), "--memory", self.memory],
+                                  cwd=ROOT, env=environment,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
                 child = self.debuggee_of(process.pid)
                 time.sleep(2)
@@ -128,6 +131,23 @@ class Faults(unittest.TestCase):
     def test_next_run_works(self):
         self.assertEqual(run("illegal").returncode, 3)
         self.assertIn("gpu NVIDIA", run("none").stdout)
+
+
+class PinnedFaults(Faults):
+    """The same where probes write into the host's memory."""
+    memory = "pinned"
+
+
+class LostMemory(unittest.TestCase):
+    def test_of_the_kernels_process(self):
+        """Its device memory is gone with its context, and nothing is made up of that."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.safetensors"
+            done = run("illegal", "--memory", "device", "--save", str(path))
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("cudaErrorIllegalAddress", done.stderr)
+            self.assertIn("recorded in device memory: what was recorded is lost", done.stdout)
+            self.assertNotEqual(values_of(Trace(path))(1, 0, 0), 100.0)
 
 
 if __name__ == "__main__":

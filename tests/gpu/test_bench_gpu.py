@@ -101,9 +101,9 @@ def row(text, *words):
 class Report(unittest.TestCase):
     def test_all_is_well(self):
         text = page(measured(Fake()))
-        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "S, P, U", "GB/s")[3:],
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "S, P, U", "pinned |")[4:],
                          ["1.00 GB", "20.0 ms", "50.0 GB/s", "55.0 GB/s", "90.9 %"])
-        self.assertEqual(row(text, "v2b_scalar |", "(1,8,512,64)", "1.010")[2:], ["600 µs", "1.010", "33.3", "50.0"])
+        self.assertEqual(row(text, "v2b_scalar |", "(1,8,512,64)", "1.010", "device |")[3:], ["600 µs", "1.010", "33.3", "50.0"])
         self.assertEqual(row(text, "| k |", "(1,8,512,64)")[2:], ["20.0", "64", "27,904", "0", "1.50e-04"])
         self.assertEqual(row(text, "PyTorch 9.9, flash")[2], "10.0")
         self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
@@ -133,8 +133,8 @@ class Report(unittest.TestCase):
         figures = measured(Fake(), ("capture",))
         figures["capture"]["rows"][0]["builds"][3] = {"build": "full capture", "error": "system", "message": "no room"}
         text = page(figures)
-        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "no room")[3], "not measured: no room")
-        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "1.010")[-1], "-")
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "no room")[4], "not measured: no room")
+        self.assertEqual(row(text, "fp16_mma |", "(2,8,2048,128)", "1.010", "device |")[-1], "-")
 
     def test_a_mistake_in_a_step_costs_that_step(self):
         class Odd(Fake):

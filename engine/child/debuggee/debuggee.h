@@ -2,9 +2,11 @@
 #ifndef DEBUGGEE_DEBUGGEE_H
 #define DEBUGGEE_DEBUGGEE_H
 
+#include "engine/base/guardian.h"
 #include "engine/base/wire.h"
 #include "engine/trace/event.h"
 #include "engine/trace/launch.h"
+#include "engine/trace/layout.h"
 #include "probes/abi.h"
 #include <jansson.h>
 #include <stddef.h>
@@ -19,9 +21,11 @@ struct launch_result {
 };
 
 struct launch_request {
-    int fd;                /* of the live trace; closed by the launch */
-    int feed_fd;           /* of the fed trace, or -1; closed by the launch */
-    uint32_t fed_channels; /* set of 1u << enum asc_channel */
+    int fd;                                      /* of the live trace; closed by the launch */
+    int feed_fd;                                 /* of the fed trace, or -1; closed by the launch */
+    uint32_t fed_channels;                       /* set of 1u << enum asc_channel */
+    enum memory_kind memory;                     /* where the probes write, on a GPU */
+    unsigned char handle[GUARDIAN_HANDLE_BYTES]; /* of the guardian's */
     int workers;
     char tensor_core[16]; /* whose products the CPU executor computes; "": the default's */
     char lanes[24];       /* the order of lanes and warps there; "": ATTNSCOPE_LANES says it */

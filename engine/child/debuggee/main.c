@@ -155,6 +155,17 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
                             -1, NULL));
 }
 
+/* Where the probes write. */
+static void read_memory(const json_t *json, struct launch_request *request)
+{
+    const char *handle = wire_text(json, "handle");
+    request->memory = (enum memory_kind)wire_word(json, "memory", memory_names, MEMORY_PINNED);
+    for (size_t i = 0; i < sizeof request->handle && handle[2 * i] && handle[2 * i + 1]; i++) {
+        const char digits[3] = {handle[2 * i], handle[2 * i + 1], '\0'};
+        request->handle[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+}
+
 static void answer_run(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id,
                        struct launch_request *request)
 {
@@ -162,6 +173,7 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
     request->workers = (int)wire_integer(json, "workers", 0, 4096, 0);
     snprintf(request->tensor_core, sizeof request->tensor_core, "%s", wire_text(json, "tensor_core"));
     snprintf(request->lanes, sizeof request->lanes, "%s", wire_text(json, "lanes"));
+    read_memory(json, request);
     if (request->fd >= 0)
         debuggee_launch(kernel, wire->fd, request, &result);
     else if (request->feed_fd >= 0)
@@ -176,11 +188,12 @@ static void answer_run(const struct wire *wire, const struct asc_kernel *kernel,
 }
 
 static void answer_measure(const struct wire *wire, const struct asc_kernel *kernel, const struct wire_message *message,
-                           int id, const struct launch_request *request)
+                           int id, struct launch_request *request)
 {
     const bool profile = message->kind == WIRE_PROFILE;
     char why[512] = "no live trace came with the request";
     json_t *answer = NULL;
+    read_memory(message->json, request);
     if (request->fd >= 0)
         answer = (profile ? debuggee_profile : debuggee_bench)(kernel, request, message->json, why, sizeof why);
     fflush(NULL); /* what the kernel printed comes first */

@@ -1,0 +1,15 @@
+/* attnscope's side of the guardian (engine/base/guardian.h), which runner.h starts and stops. */
+#ifndef CHILD_GUARDIAN_H
+#define CHILD_GUARDIAN_H
+
+#include "engine/base/guardian.h"
+#include "engine/build/runner.h"
+
+/* Room for the values of a live trace, never written. ERR_SYSTEM: why there is none, one sentence. A kernel's process
+   that opened an earlier room has closed it, or ended. */
+int guardian_take(struct guardian *g, const struct trace *t, unsigned char handle[GUARDIAN_HANDLE_BYTES],
+                  struct err *err);
+/* What was written there, into the trace. */
+int guardian_copy(struct guardian *g, const struct trace *t, struct err *err);
+
+#endif

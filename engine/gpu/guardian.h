@@ -1,0 +1,10 @@
+/* The guardian's own side; see engine/base/guardian.h. */
+#ifndef GPU_GUARDIAN_H
+#define GPU_GUARDIAN_H
+
+#include "engine/base/guardian.h"
+
+/* Serves the socket until the other end closes. library: the driver's, open, or NULL. The exit status of a process. */
+int guardian_serve(void *library, int socket);
+
+#endif

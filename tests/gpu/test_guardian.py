@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The guardian of device memory (engine/gpu/guardian.c) on a driver that is none (fake_cuda.c): room is made, filled as
+never written, copied to a file, and what it can not do it says. tests/gpu/gpu_memory.py asks a device."""
+
+import array
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+TAKE, COPY = 0, 1
+PARTS = 32
+PART = "QQH6x"
+ANSWER = struct.Struct("256s64s")
+MIB = 1 << 20
+
+
+def request(operation, begin, end, beside=0, parts=()):
+    flat = [value for part in parts for value in part] + [0] * 3 * (PARTS - len(parts))
+    return struct.pack("=IIQQQ" + PART * PARTS, operation, len(parts), begin, end, beside, *flat)
+
+
+class Guardian(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = Path(cls.temporary.name)
+        subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-I.", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o",
+                        cls.folder / "libcuda.so.1", "tests/gpu/fake_cuda.c", "engine/base/tensor_core.c", "engine/base/dtype.c",
+                        "-lm"], cwd=ROOT, check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def start(self, free=1 << 30, driver=True):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = dict(os.environ, FAKE_FREE=str(free))
+        if driver:
+            environment["LD_LIBRARY_PATH"] = str(self.folder)
+        self.process = subprocess.Popen([ROOT / "build/attnscope-device", "guard"], env=environment,
+                                        preexec_fn=lambda: os.dup2(theirs.fileno(), 3), close_fds=False)
+        theirs.close()
+        self.addCleanup(self.process.wait)
+        self.addCleanup(ours.close)
+        ours.settimeout(20)
+        return ours
+
+    def ask(self, guardian, message, fd=None):
+        """(failure, address)."""
+        ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        guardian.sendmsg([message], ancillary)
+        failure, handle = ANSWER.unpack(guardian.recv(ANSWER.size))
+        return failure.split(b"\0")[0].decode(), struct.unpack_from("Q", handle)[0]
+
+    def memory(self, address, write=None, n=0):
+        """Of the device, which is the guardian's own."""
+        with open(f"/proc/{self.process.pid}/mem", "r+b" if write else "rb", buffering=0) as memory:
+            memory.seek(address)
+            return memory.write(write) if write else memory.read(n)
+
+    def test_values_reach_the_file(self):
+        begin, end = 1000, 1000 + 21 * MIB + 16  # neither a page's border, nor whole pieces
+        guardian = self.start()
+        failure, address = self.ask(guardian, request(TAKE, begin, end, parts=[(begin, begin + 64, 0x7FF5), (begin + 64, end, 0x7F7F)]))
+        self.assertEqual(failure, "")
+        self.assertEqual(self.memory(address, n=66), b"\xf5\x7f" * 32 + b"\x7f\x7f")
+        written = os.urandom(end - begin)
+        self.memory(address, written)
+        with open(self.folder / "trace", "w+b") as trace:
+            trace.truncate(end)
+            trace.write(b"x" * begin)
+            trace.flush()
+            self.assertEqual(self.ask(guardian, request(COPY, begin, end), trace.fileno())[0], "")
+            trace.seek(0)
+            found = trace.read()
+        self.assertEqual(found[:begin], b"x" * begin)
+        self.assertEqual(found[begin:], written)
+
+    def test_room_serves_again_and_is_filled_anew(self):
+        guardian = self.start()
+        whole = request(TAKE, 0, MIB, parts=[(0, MIB, 0x7FF5)])
+        first = self.ask(guardian, whole)
+        self.memory(first[1], b"\0" * 100)
+        self.assertEqual(self.ask(guardian, whole), first)
+        self.assertEqual(self.memory(first[1], n=100), b"\xf5\x7f" * 50)
+        self.assertEqual(self.ask(guardian, request(TAKE, 0, 2 * MIB, parts=[(0, 2 * MIB, 0)]))[0], "")
+
+    def test_a_tenth_of_what_is_free_stays_free(self):
+        for free, beside, fits in ((10 * MIB, 0, True), (10 * MIB - 10, 0, False), (10 * MIB, 1, False), (12 * MIB, MIB, True)):
+            with self.subTest(free=free, beside=beside):
+                failure, _ = self.ask(self.start(free), request(TAKE, 0, 9 * MIB, beside))
+                self.assertEqual(failure == "", fits, failure)
+                if not fits:
+                    self.assertRegex(failure, r"^9 MiB of values, \d+ MiB of device memory are free, of which a tenth stays so$")
+
+    def test_what_makes_no_sense_is_refused(self):
+        guardian = self.start()
+        self.assertRegex(self.ask(guardian, request(TAKE, 5, 5))[0], "no sense")
+        with open(self.folder / "trace", "w+b") as trace:
+            trace.truncate(MIB)
+            self.assertRegex(self.ask(guardian, request(COPY, 0, MIB), trace.fileno())[0], "no sense")  # nothing was taken
+        self.assertRegex(self.ask(guardian, request(COPY, 0, MIB))[0], "no sense")
+
+    def test_without_a_driver_it_says_so(self):
+        if not self.ask(self.start(driver=False), request(TAKE, 0, MIB))[0]:
+            self.skipTest("a driver is here")
+        self.assertRegex(self.ask(self.start(driver=False), request(TAKE, 0, MIB))[0], "driver")
+
+    def test_it_ends_with_its_owner(self):
+        guardian = self.start()
+        guardian.close()
+        self.assertEqual(self.process.wait(20), 0)
+
+
+if __name__ == "__main__":
+    tap.main()
