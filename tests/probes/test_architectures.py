@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every kernel that comes along compiles with its probes for every GPU that attnscope is for: machine code for sm_80, 86, 89
 and 90, of the instance of f16 (of e4m3, where it takes no f16) for head_dim 64. ptxas tells what an architecture lacks,
-whatever it optimizes. Kernels say the same to the compiler for each of them, so it works once; what asks for the
+whatever it optimizes, and so little is optimized. Kernels say the same to the compiler for each of them, so it works once; what asks for the
 architecture, the probes, is compiled for each."""
 
 import json
@@ -30,7 +30,7 @@ def build(source, folder, architectures, options=()):
     """nvcc's words; "": it made machine code for all of them."""
     targets = [f"-gencode=arch=compute_{virtual},code=[{','.join(f'sm_{real}' for real in reals)}]"
                for virtual, reals in architectures]
-    done = subprocess.run([find_nvcc(), "-std=c++17", "-fatbin", *targets, "-Xptxas", "-O0", "-DASC_REGISTER=0",
+    done = subprocess.run([find_nvcc(), "-std=c++17", "-fatbin", *targets, "-Xptxas", "-O0", "-Xcicc", "-O1",
                            "--expt-relaxed-constexpr", "-diag-suppress=177,836", "-I", ROOT / "build/include", "-I",
                            ROOT / "kernels", *options, "-o", Path(folder) / "out", source],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
