@@ -31,7 +31,7 @@ class Truth(unittest.TestCase):
 
 def result(**other):
     return {"name": "x", "stage": "right", "tile": "right", "finding": "right", "stated": ["scaled-twice"],
-            "wrong": [], **other}
+            "wrong": [], "said": True, **other}
 
 
 class Goal(unittest.TestCase):
@@ -84,7 +84,7 @@ class Blind(unittest.TestCase):
     def graded(self, text, *causes):
         """What blind() makes of a run that names these causes of S."""
         found = {"run": {"kernel": "k"}, "parts": {"stage": "right", "tile": "wrong", "finding": "not stated"},
-                 "as_expected": False, "why": "elsewhere",
+                 "as_expected": False, "why": "elsewhere", "events": [],
                  "findings": [{"channel": "s", "causes": [{"name": name} for name in causes]}]}
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(truth, "check", return_value=found):
             path = Path(folder) / "x.ini"
@@ -101,6 +101,14 @@ class Blind(unittest.TestCase):
                 self.assertEqual((found["names"], found["wrong"]), (names, wrong))
                 self.assertEqual(len(truth.goal_missed([], [], [found])), 1 + bool(wrong))  # its tile is wrong
 
+    def test_what_counts_as_said(self):
+        nothing, named = {"channel": "s", "causes": []}, {"channel": "s", "causes": [{"name": "x"}]}
+        for findings, events, counts in (([], [], False), ([nothing], [], False), ([nothing, named], [], True),
+                                         ([dict(nothing, rule="S = 2 s")], [], True), ([dict(nothing, channel="loop")], [], True),
+                                         ([nothing], ["fp-invalid"], False), ([nothing], ["fp-invalid", "race"], True)):
+            result = {"findings": findings, "events": [{"kind": kind} for kind in events]}
+            self.assertEqual(truth.said(result), counts, result)
+
     def test_the_page_has_their_share_of_all(self):
         row = {"runs": 1, "elements": 2, "alarms": 0}
         blinds = [self.graded("; one\n; accepted: scaled-twice\n", "scaled-twice"), self.graded("; two\n"),
@@ -108,6 +116,7 @@ class Blind(unittest.TestCase):
         text = truth.summary([result(), result(stated=[])], blinds, [row])
         self.assertIn("| right stage | 2 of 2 | 3 of 3 |", text)
         self.assertIn("| explained: a true cause is named | 1 of 2 (50 %) | 1 of 3 (33 %) | 28 of 85 (33 %) |", text)
+        self.assertIn("not graded by hand | 2 of 2 (100 %) | 2 of 3 (67 %) |", text)
         self.assertIn("| a wrong cause is named | 0 of 2 | 1 of 3 |", text)
         self.assertIn("| x | k | three | right | wrong | wrong: m-not-carried |", truth.blind_table(blinds))
         self.assertIn("| none yet |", truth.summary([result()], [], [row]))
