@@ -145,16 +145,18 @@ int debuggee_rehearse(bool begin)
 }
 
 /* Room behind `own` bytes of dynamic shared memory for the staging windows of every warp, if the probes have some and
-   there is some: how many bytes to launch with. More than 48 KiB must be asked for (CUDA C++ Programming Guide, "Shared
-   Memory" of each compute capability). */
-static size_t make_room(const void *kernel, unsigned threads, size_t own)
+   there is some: how many bytes to launch with; *lacks: how many there are too few. More than 48 KiB must be asked for
+   (CUDA C++ Programming Guide, "Shared Memory" of each compute capability). */
+static size_t make_room(const void *kernel, unsigned threads, size_t own, int32_t *lacks)
 {
     const uint32_t warps = (threads + 31) / 32;
     if (!run.stages)
         return own;
     uint32_t window[2] = {(uint32_t)((own + 127) / 128 * 128), warps};
     const size_t all = window[0] + (size_t)warps * ASC_STAGE_ROOM;
-    const bool fits = run.last.facts.registers >= 0 && run.last.attributes.sharedSizeBytes + all <= shared_limit();
+    const size_t needed = run.last.attributes.sharedSizeBytes + all, most = shared_limit();
+    const bool known = run.last.facts.registers >= 0, fits = known && needed <= most;
+    *lacks = !known ? -1 : fits ? 0 : (int32_t)(needed - most);
     if (!fits)
         window[1] = 0;
     if (asc_stage(window) != 0 || !fits)
@@ -162,6 +164,7 @@ static size_t make_room(const void *kernel, unsigned threads, size_t own)
     if (all > (size_t)48 * 1024 &&
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)all) != cudaSuccess) {
         cudaGetLastError();
+        *lacks = -1;
         window[1] = 0;
         asc_stage(window);
         return own;
@@ -178,8 +181,12 @@ static bool before(const void *kernel, dim3 grid, dim3 block, size_t *shared_byt
         rehearsal.threads = (int)threads > rehearsal.threads ? (int)threads : rehearsal.threads;
         return false;
     }
+    int32_t lacks = -1;
+    const size_t noted = run.n;
     note(kernel, grid, block, *shared_bytes);
-    *shared_bytes = make_room(kernel, threads, *shared_bytes);
+    *shared_bytes = make_room(kernel, threads, *shared_bytes, &lacks);
+    if (noted < run.n)
+        run.launched[noted].facts.staging_lacks = lacks;
     return true;
 }
 

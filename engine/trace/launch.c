@@ -176,7 +176,7 @@ static const char *read_launch(const json_t *json, struct trace_launch *l)
     if (read_extent(json_object_get(json, "block"), l->block) != 0)
         return "block";
 #define LAUNCH_INTEGER(name, meaning)                                                                                  \
-    if (read_integer(json_object_get(json, #name), -1, &l->name) != 0)                                                 \
+    if (json_object_get(json, #name) && read_integer(json_object_get(json, #name), -1, &l->name) != 0)                 \
         return #name;
 #define LAUNCH_REAL(name, meaning)                                                                                     \
     if (read_real(json_object_get(json, #name), &l->name) != 0)                                                        \

@@ -324,6 +324,21 @@ static void tell_recorded(const struct facts *to)
              (long long)c->differing);
 }
 
+/* Values that went out one by one, as a GPU's shared memory had no room for them: why that took long. */
+static void tell_unstaged(const struct facts *to)
+{
+    const struct trace_launches *launches = &to->t->info.launches;
+    for (size_t i = 0; i < launches->n; i++) {
+        const struct trace_launch *l = &launches->at[i];
+        if (l->probes == 0 || l->staging_lacks <= 0)
+            continue;
+        tell(to, FACT_RECORDED, &plain,
+             "%.*s records slowly: its blocks leave %d bytes too few of shared memory to gather values in",
+             (int)strcspn(l->kernel, "<"), l->kernel, (int)l->staging_lacks);
+        return;
+    }
+}
+
 /* What the kernel left unwritten throughout though its registration does not say that there is none. */
 static void tell_undeclared(const struct facts *to)
 {
@@ -382,6 +397,7 @@ void run_facts(const struct judgement *j, const struct trace *t, unsigned kinds,
         tell_judged(&to);
     tell_lost(&to);
     tell_recorded(&to);
+    tell_unstaged(&to);
     tell_undeclared(&to);
     for (size_t i = 0; i < t->info.n_events; i++)
         tell_event(&to, FACT_EVENT, &plain, &t->info.events[i]);

@@ -1,5 +1,6 @@
 /* Every view as text against tests/screens/, on runs made by hand. */
 #include "engine/session/look.h"
+#include "engine/verdict/facts.h"
 #include "engine/verdict/onset.h"
 #include "tests/unit/lib/golden.h"
 #include "tests/unit/lib/hand_made.h"
@@ -602,6 +603,15 @@ static void resources_of_a_run_on_a_gpu(void **state)
     snprintf(info->launches.not_measured, sizeof info->launches.not_measured,
              "this machine lets only administrators read hardware counters");
     golden_view(s, VIEW_RESOURCES, NULL, "resources-not-measured");
+    char words[FACT_WORDS_BYTES];
+    assert_false(run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_RECORDED), words));
+    info->launches.at[0].staging_lacks = 5632;
+    assert_true(run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_RECORDED), words));
+    assert_string_equal(words,
+                        "v2c_wmma records slowly: its blocks leave 5632 bytes too few of shared memory to gather "
+                        "values in");
+    info->launches.at[0].probes = 0;
+    assert_false(run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_RECORDED), words));
     session_free(s);
 }
 
