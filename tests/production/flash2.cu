@@ -77,7 +77,8 @@ template <class Element, int D> static void run_flash(asc_run &run)
         run.plan.kv_splits = f.num_splits = FLASH_SPLITS;
         const size_t rows = size_t(FLASH_SPLITS) * f.b * f.h * f.seqlen_q;
         static at::Tensor sums, lse; /* the launch reads them later */
-        sums = torch::empty({int64_t(rows * D)}, torch::kFloat), lse = torch::empty({int64_t(rows)}, torch::kFloat);
+        const auto floats = at::TensorOptions(torch::kFloat).device(torch::kCUDA);
+        sums = torch::empty({int64_t(rows * D)}, floats), lse = torch::empty({int64_t(rows)}, floats);
         f.oaccum_ptr = sums.data_ptr(), f.softmax_lseaccum_ptr = lse.data_ptr();
         flash::run_mha_fwd_splitkv_dispatch<Element, D, FLASH_CAUSAL>(f, stream);
     } else if constexpr (D == 64) {

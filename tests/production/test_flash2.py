@@ -4,21 +4,12 @@ package flash-attn on PyPI, or its repository with CUTLASS beside it). Probes ar
 is right is found clean, and mistakes that are planted are found. Without the folder the tests are skipped."""
 
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests"))
-import tap  # noqa: E402
+import flash
 
-ATTNSCOPE = os.environ.get("ATTNSCOPE", str(ROOT / "build/attnscope"))
 FOLDER = Path(os.environ.get("FLASH_ATTENTION", "/nonexistent"))
-BACKEND = os.environ.get("FLASH_BACKEND", "cpu")
 SOURCES = FOLDER / "csrc/flash_attn/src"
 
 # Before or behind the lines that begin so: what is added. In flash_fwd_kernel.h, to both forward kernels.
@@ -39,69 +30,28 @@ BEHIND = {
 }
 
 
-def begins(line, table):
-    text = line.strip()
-    return [more for begin, more in table.items() if text.startswith(begin)]
-
-
 def add_probes(folder):
-    """How many lines were added."""
     path = folder / "flash_fwd_kernel.h"
-    old, new = path.read_text(encoding="utf-8").splitlines(), ['#include "attnscope_cute.h"']
-    for line in old:
-        indent = line[:len(line) - len(line.lstrip())]
-        new += [indent + more for found in begins(line, BEFORE) for more in found]
-        new.append(line)
-        new += [indent + more for found in begins(line, BEHIND) for more in found]
-    path.write_text("\n".join(new) + "\n", encoding="utf-8")
-    path = folder / "softmax.h"
-    text = path.read_text(encoding="utf-8")
-    for line, more in (("TensorT row_max, row_sum;", "TensorT asc_alpha;"),
-                       ("* softmax_scale_log2);\n                row_sum(mi) *=", None)):
-        assert text.count(line) == 1, line
-        if more:
-            text = text.replace(line, f"{line}\n    {more}")
-        else:
-            text = text.replace("row_sum(mi) *=", "asc_alpha(mi) = scores_scale;\n                row_sum(mi) *=")
-    path.write_text(text, encoding="utf-8")
-    return len(new) - len(old) + 2
+    text = flash.add_lines(path.read_text(encoding="utf-8"), BEFORE, BEHIND)
+    path.write_text('#include "attnscope_cute.h"\n' + text, encoding="utf-8")
+    flash.change(folder / "softmax.h", "TensorT row_max, row_sum;", "TensorT row_max, row_sum;\n    TensorT asc_alpha;")
+    flash.change(folder / "softmax.h", "* softmax_scale_log2);\n                row_sum(mi) *=",
+                 "* softmax_scale_log2);\n                asc_alpha(mi) = scores_scale;\n                row_sum(mi) *=")
 
 
 @unittest.skipUnless(SOURCES.is_dir(), "FLASH_ATTENTION names no folder with csrc/flash_attn/src")
-class Sources(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name)
-        self.copy = self.path / "src"
-        self.copy.mkdir()
-        for name in [*SOURCES.glob("*.h"), *SOURCES.glob("*.cuh")]:
-            shutil.copy(name, self.copy)
-        shutil.copy(ROOT / "tests/production/flash2.cu", self.path)
-        add_probes(self.copy)
+class Sources(flash.Sources):
+    kernel, backend, includes = "flash2.cu", os.environ.get("FLASH_BACKEND", "cpu"), (FOLDER / "csrc/cutlass/include",)
 
-    def run_it(self, keys, *arguments, defines=""):
-        (self.path / "run.ini").write_text(
-            "[scenario]\nkernel = flash2.cu\ninclude = src " + str(FOLDER / "csrc/cutlass/include").replace(" ", "\\ ") +
-            (f"\ndefine = {defines}\n" if defines else "\n") + keys + "\n", encoding="utf-8")
-        done = subprocess.run([ATTNSCOPE, "run", "run.ini", "--backend", BACKEND, "--no-retry", *arguments], cwd=self.path,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+    def setUp(self):
+        self.copy_headers(SOURCES / "*.h", SOURCES / "*.cuh")
+        add_probes(self.copy)
 
 
 class Clean(Sources):
-    def clean(self, keys, *arguments, defines="", exact=True):
-        status, text = self.run_it(keys, *arguments, defines=defines)
-        self.assertEqual(status, 0, text)
-        self.assertRegex(text, r"local +(ok +){11}|local +(ok +){9}- +ok", text)
-        if exact:
-            self.assertIn("S: bit-equal to h100", text)
-            self.assertIn("U: bit-equal to h100", text)
-        return text
-
     def test_plain(self):
         keys = "[shape]\nheads = 4\nkv_heads = 2\nq_len = 256"
-        for arguments in ((), ("--checks",)):
+        for arguments in ((), ("--checks",))[:1 if self.backend == "gpu" else 2]:
             text = self.clean(keys, *arguments, defines="FLASH_IsEvenMNConst=1")
             self.assertNotIn("event:", text)
 
@@ -133,7 +83,9 @@ class Clean(Sources):
 
     def test_split_kv(self):
         """And its merge, which writes LSE by eight rows: one that is no multiple of it is overrun, and that is said."""
-        self.clean("[shape]\nheads = 2\nq_len = 72\nkv_len = 1100", defines="FLASH_SPLITS=3")
+        self.clean("[shape]\nheads = 2\nq_len = 72\nkv_len = 1100", defines="FLASH_SPLITS=3", exact=False)
+        if self.backend == "gpu":
+            return
         status, text = self.run_it("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines="FLASH_SPLITS=3")
         self.assertEqual(status, 3, text)
         self.assertIn("past the end of LSE", text)
@@ -142,7 +94,6 @@ class Clean(Sources):
 KERNEL, SOFTMAX, MASK = "flash_fwd_kernel.h", "softmax.h", "mask.h"
 WAIT = "FLASH_NAMESPACE::cp_async_wait<0>();"
 
-# (header, what stands in it, what takes its place: # is whether this mistake is made, what is said of it)
 MISTAKES = (
     (SOFTMAX, "tensor(mi, ni) * scale - max_scaled", "tensor(mi, ni) * scale * (# ? scale : 1.f) - max_scaled", "P"),
     (SOFTMAX, "row_sum(mi) *= scores_scale;", "if (!#) row_sum(mi) *= scores_scale;", "l"),
@@ -170,31 +121,19 @@ class Mistakes(Sources):
 
     def setUp(self):
         super().setUp()
-        for number, (file, old, new, _) in enumerate(MISTAKES, 1):
-            path = self.copy / file
-            text = path.read_text(encoding="utf-8")
-            self.assertIn(old, text)
-            path.write_text(text.replace(old, new.replace("#", f"(planted == {number})")), encoding="utf-8")
+        self.plant(MISTAKES)
 
     def planted(self, number, *arguments):
-        os.environ["FLASH_PLANTED"] = str(number)
-        self.addCleanup(os.environ.pop, "FLASH_PLANTED", None)
         return self.run_it("[shape]\nheads = 4\nkv_heads = 2\nq_len = 300\nkv_len = 333\ncausal = bottom-right",
-                           *arguments, defines="FLASH_CAUSAL=1" +
-                           (f" FLASH_PLANTED={number}" if BACKEND == "gpu" else ""))
-
-    def test_none(self):
-        status, text = self.planted(0)
-        self.assertEqual(status, 0, text)
+                           *arguments, defines="FLASH_CAUSAL=1", planted=number)
 
     def test_each_is_found(self):
-        for number, (_, old, _, stage) in enumerate(MISTAKES, 1):
-            with self.subTest(old):
-                status, text = self.planted(number)
-                self.assertEqual(status, 1, text)
-                self.assertIn(f"{stage} is the first bad stage", text)
+        """The first run is of none, and builds on the CPU what all others run."""
+        status, text = self.planted(0)
+        self.assertEqual(status, 0, text)
+        self.each_is_found(MISTAKES, self.planted)
 
-    @unittest.skipIf(BACKEND == "gpu", "events are the CPU's")
+    @unittest.skipIf(Sources.backend == "gpu", "events are the CPU's")
     def test_a_race_names_lines_of_flash_attention(self):
         status, text = self.planted(BARRIER, "--checks")
         self.assertEqual(status, 1, text)
@@ -206,4 +145,4 @@ class Mistakes(Sources):
 
 
 if __name__ == "__main__":
-    tap.main()
+    flash.tap.main()
