@@ -53,22 +53,6 @@ static bool row_sum(const struct sample_tile *t, double *out)
     return true;
 }
 
-/* Where all but nothing is left, what rounding has left of it is no statement. */
-static bool without_sink(const struct sample_tile *t, double *out)
-{
-    const double natural = values_natural_m(t->c);
-    if (!t->c->has_sink)
-        return false;
-    for (size_t r = 0; r < (size_t)t->c->in_q.rows; r++) {
-        const double l = t->x.l_prev.value[r];
-        const double share = bound_p_factor(t->c) * exp(t->c->sink - t->x.m_prev.value[r] * natural);
-        out[r] = l - (isfinite(share) ? share : 0);
-        if (!(out[r] > l * 0x1p-8))
-            out[r] = NAN;
-    }
-    return true;
-}
-
 /* Of o and lse the state is what the last tile has left. */
 static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *out)
 {
@@ -78,8 +62,6 @@ static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *
         return copy(out, t->x.m_prev.value, R);
     case ENTRY_L:
         return copy(out, t->x.l_prev.value, R);
-    case ENTRY_L_NO_SINK:
-        return without_sink(t, out);
     case ENTRY_M_PREV:
         return t->end.m_prev.value && copy(out, t->end.m_prev.value, R);
     case ENTRY_L_PREV:
@@ -158,7 +140,6 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
         [ENTRY_M_NEXT] = "m of the next tile",
         [ENTRY_ALPHA_NEXT] = "the α of the next tile",
         [ENTRY_M_WITH_TILE] = "the maximum with this tile, as it should be",
-        [ENTRY_L_NO_SINK] = "l without the sink",
         [ENTRY_ROW_SUM] = "the sum of this tile's weights",
     };
     /* O and LSE are made after the last tile: what came before is the state before that. */

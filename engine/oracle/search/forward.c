@@ -216,14 +216,7 @@ static bool forward_vector(const struct search *search, const struct rule *rule,
     double *vector = search->rows[1];
     if (!rule_vector(search, rule, t, vector))
         return false;
-    struct operand operand = exact(search, vector);
-    if (rule->entry == ENTRY_L_NO_SINK) {
-        /* What remains of l keeps the roundings of all of it, and the error of the sink's exponential. */
-        const double error = bound_exp_declared(t->c, t->c->sink, 2 * fabs(t->c->sink)) + bound_convert(t->c->sink);
-        for (int r = 0; r < t->c->in_q.rows; r++)
-            search->loose[r] = x.l_prev.loose[r] + (8 * BOUND_U + bound_expm1(error)) * fabs(x.l_prev.value[r]);
-        operand = (struct operand){vector, search->loose, false};
-    }
+    const struct operand operand = exact(search, vector);
     switch (rule->slot) {
     case SLOT_M:
         *(ends ? &x.m_prev : &x.of[asc_m]) = operand;
@@ -240,6 +233,35 @@ static bool forward_vector(const struct search *search, const struct rule *rule,
     default:
         return false;
     }
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+/* l with the sink's weight as the rule has it, exp(factor sink - power m + plus). Where all but nothing is left of l
+   without the right one, what rounding has left of it is no statement. */
+static bool forward_sink(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                         double *want, double *bound)
+{
+    const struct oracle_case *c = t->c;
+    const int head = map_at(&rule->rows.head, t->at[AXIS_HEAD]);
+    const bool other = rule->rows.head.kind != MAP_SAME;
+    struct operands x = t->x;
+    if (!c->has_sink || (other && (!search->sinks || head < 0 || head >= search->heads)))
+        return false;
+    const double sink = rule->factor * (other ? (double)search->sinks[head] : c->sink), factor = bound_p_factor(c);
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const double l = t->x.l_prev.value[r], m = t->x.m_prev.value[r] * values_natural_m(c);
+        const double right = isfinite(m) ? factor * exp(c->sink - m) : 0, e = sink - rule->power * m + rule->plus;
+        const double share = isfinite(m) ? factor * exp(e) : 0, rest = l - right;
+        const double error = bound_exp_declared(c, c->sink, 2 * fabs(c->sink)) + bound_convert(c->sink);
+        search->rows[1][r] = rest > l * 0x1p-8 ? rest + share : NAN;
+        search->loose[r] = t->x.l_prev.loose[r] + (8 * BOUND_U + bound_expm1(error)) * fabs(l);
+        if (share > 0) /* factors, differences and the exponential of it */
+            search->loose[r] +=
+                share * bound_expm1(bound_exp_declared(c, e, 0) +
+                                    8 * BOUND_U * (1 + fabs(sink) + fabs(rule->power * m) + fabs(rule->plus)));
+    }
+    x.l_prev = (struct operand){search->rows[1], search->loose, false};
     search_formula(search, t, &x, want, bound);
     return true;
 }
@@ -398,6 +420,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return forward_exponent(search, rule, t, want, bound);
     case RULE_LOGARITHM:
         return forward_logarithm(rule, t, want, bound);
+    case RULE_SINK:
+        return forward_sink(search, rule, t, want, bound);
     case RULE_SCALE:
         return scale_forward(search, rule, t, want, bound);
     case RULE_VECTOR:

@@ -2,6 +2,7 @@
    of, each tried. */
 #include "engine/oracle/search/propose.h"
 
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/search/solve.h"
@@ -186,6 +187,38 @@ static void propose_slopes(struct search *search)
         rule_try(search, &rule);
 }
 
+/* The sink's weight: in another unit, without the maximum, without what P is multiplied by; or another head's. */
+static void propose_sink(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c), off = bound_ln_factor(c);
+    const double of_sink[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, -1}, of_m[] = {1, 0, scale, M_LOG2E, M_LN2, -1};
+    const double plus[] = {0, -INFINITY, -off};
+    const struct map heads[] = {{.kind = MAP_QUOTIENT, .a = search->heads / search->kv_heads},
+                                {.kind = MAP_MODULO, .a = search->kv_heads},
+                                {.kind = MAP_PLUS, .a = 1},
+                                {.kind = MAP_PLUS, .a = -1},
+                                {.kind = MAP_FIXED, .a = 0}};
+    if (!c->has_sink || c->conventions.l_sink == ASC_SINK_START)
+        return;
+    for (int i = 0; i < (off != 0 ? 3 : 2); i++)
+        for (int k = 0; k < (plus[i] == -INFINITY ? 1 : 36); k++) {
+            struct rule rule = rule_new(RULE_SINK);
+            rule.factor = of_sink[k / 6];
+            rule.power = of_m[k % 6];
+            rule.plus = plus[i];
+            rule.cost = plus[i] == -INFINITY ? 4 : 7;
+            if (i || k)
+                rule_try(search, &rule);
+        }
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0] && search->sinks; i++) {
+        struct rule rule = rule_new(RULE_SINK);
+        rule.rows.head = heads[i];
+        rule.cost = 7;
+        rule_try(search, &rule);
+    }
+}
+
 static void propose_biases(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -250,6 +283,10 @@ void propose_edits(struct search *search)
         propose_turn(search, asc_p);
         propose_operand(search, asc_p);
         propose_operand(search, asc_v);
+        break;
+    case asc_o:
+    case asc_lse:
+        propose_sink(search);
         break;
     default:
         break;

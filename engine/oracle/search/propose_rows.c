@@ -246,9 +246,23 @@ static double fit_place(const struct pair *at, int count, struct map *map, struc
     return left >= 4 ? bits : INFINITY;
 }
 
+/* Heads are counted through the batches, or those of each. */
+static double fit_heads(const struct lookup *l, struct rule *rule, struct pair *heads, struct pair *rows,
+                        struct pair *tiles, size_t *n)
+{
+    const enum asc_channel by = rule->rows.by_query ? asc_q : l->operand;
+    const int from = heads_of(l->search, by), to = heads_of(l->search, rule->rows.tensor);
+    for (size_t i = 0; i < *n && rule->rows.of_batch; i++) {
+        if (heads[i].from / from != heads[i].to / to)
+            return INFINITY;
+        heads[i] = (struct pair){heads[i].from % from, heads[i].to % to};
+    }
+    return fit_place(heads, count_sources(l->search, by), &rule->rows.head, rows, tiles, n);
+}
+
 /* One way of counting rows, with heads counted as the operand's or as the query's. only: of a part of the tile. */
-static void try_map(struct lookup *l, enum how how, bool by_query, const struct term *only, double bits,
-                    struct pair *pairs)
+static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch, const struct term *only,
+                    double bits, struct pair *pairs)
 {
     struct rule rule = rule_new(RULE_ROWS);
     struct pair *heads = pairs, *tiles = pairs + FOUND_MOST, *rows = pairs + 2 * (size_t)FOUND_MOST;
@@ -259,17 +273,18 @@ static void try_map(struct lookup *l, enum how how, bool by_query, const struct 
     rule.rows.flat = how == FLAT_ROWS;
     rule.rows.span = how == TILE_PIECES ? l->span : 0;
     rule.rows.by_query = by_query;
+    rule.rows.of_batch = of_batch;
     const size_t n = count_pairs(l, &rule, how, heads, tiles, rows, &count);
     if (n < 4 || n * 2 < (size_t)l->n)
         return;
-    rule.cost = 3 + (rule.rows.tensor != l->operand) * 2 + by_query + bits;
+    rule.cost = 3 + (rule.rows.tensor != l->operand) * 2 + by_query + of_batch + bits;
     if (only) {
         rule.rows.partly = true;
         rule.rows.only = *only;
     }
     size_t left = n;
     if (how != FLAT_ROWS)
-        rule.cost += fit_place(heads, count_sources(l->search, rule.rows.tensor), &rule.rows.head, rows, tiles, &left);
+        rule.cost += fit_heads(l, &rule, heads, rows, tiles, &left);
     if (how == TILE_ROWS || how == TILE_PIECES)
         rule.cost += fit_place(tiles, 1 + l->n_rows / (count ? count : 1), &rule.rows.tile, rows, NULL, &left);
     double cost = how == TILE_PIECES ? map_fit_places(rows, left, l->pieces, &rule.map) : INFINITY;
@@ -313,7 +328,7 @@ static void try_part(struct lookup *l, enum how how, struct pair *pairs)
         struct term only = {.axis = by_col ? AXIS_COL : AXIS_ROW};
         const double bits = term_fit(in[by_col], out[by_col], by_col ? D : rows, &only);
         if (bits < INFINITY && only.condition != EVERY)
-            try_map(&moved, how, false, &only, bits, pairs);
+            try_map(&moved, how, false, false, &only, bits, pairs);
     }
     free(sides);
 }
@@ -325,9 +340,11 @@ static void try_maps(struct lookup *l)
         l->search->failed = true;
         return;
     }
-    for (int how = WHOLE_ROWS; how <= FLAT_ROWS; how++)
-        for (int by_query = 0; by_query < (l->operand != asc_q && how != FLAT_ROWS ? 2 : 1); by_query++)
-            try_map(l, (enum how)how, by_query, NULL, 0, pairs);
+    const bool batches = count_sources(l->search, l->operand) > heads_of(l->search, l->operand);
+    for (int of_batch = 0; of_batch < (batches ? 2 : 1); of_batch++)
+        for (int how = WHOLE_ROWS; how <= (of_batch ? TILE_PIECES : FLAT_ROWS); how++)
+            for (int by_query = 0; by_query < (l->operand != asc_q && how != FLAT_ROWS ? 2 : 1); by_query++)
+                try_map(l, (enum how)how, by_query, of_batch, NULL, 0, pairs);
     for (int how = WHOLE_ROWS; how <= TILE_PIECES && l->search->sample->channel >= asc_s; how++)
         try_part(l, (enum how)how, pairs);
     free(pairs);

@@ -28,6 +28,20 @@ int head_of(const struct search *search, const struct sample_tile *t, enum asc_c
     return of == asc_q ? t->at[0] * search->heads + t->at[1] : t->at[0] * search->kv_heads + t->kv_head;
 }
 
+int heads_of(const struct search *search, enum asc_channel of)
+{
+    return of == asc_q ? search->heads : search->kv_heads;
+}
+
+int head_from(const struct search *search, const struct rule *rule, const struct sample_tile *t, enum asc_channel of)
+{
+    const enum asc_channel by = rule->rows.by_query ? asc_q : of;
+    const int own = head_of(search, t, by), heads = heads_of(search, by);
+    if (!rule->rows.of_batch)
+        return map_at(&rule->rows.head, own);
+    return map_at(&rule->rows.head, own % heads) + own / heads * heads_of(search, rule->rows.tensor);
+}
+
 int piece_elements(const struct sample_tile *t, enum asc_channel ch)
 {
     const int type = values_type(t->c, ch);
@@ -145,7 +159,7 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     const enum asc_channel ch = rule->rows.operand, stage = search->sample->channel;
     const int D = t->c->head_dim, n = ch == asc_q ? t->c->in_q.rows : stage <= asc_v ? t->rows : t->x.cols;
     const int block = ch == asc_q ? t->c->br : t->c->bc, tile = ch == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
-    const int head = map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch));
+    const int head = head_from(search, rule, t, ch);
     const int first = rule->rows.whole ? 0 : map_at(&rule->rows.tile, tile) * block;
     if (!source_of(search, rule->rows.tensor, head))
         return false;
@@ -263,8 +277,7 @@ static double scale_ratio(const struct search *search, const struct rule *rule, 
     const double scale = (double)own->coding.scale[group];
     if (rule->power != 1)
         return rule->power == 0 ? 1 / scale : scale;
-    const struct source *from = source_of(
-        search, rule->rows.tensor, map_at(&rule->rows.head, head_of(search, t, rule->rows.by_query ? asc_q : ch)));
+    const struct source *from = source_of(search, rule->rows.tensor, head_from(search, rule, t, ch));
     if (rule->rows.flat) {
         from = source_of(search, ch, other / groups);
         other = other >= 0 ? other % groups : -1;

@@ -27,6 +27,7 @@ enum rule_kind {
     RULE_VECTOR,    /* a row vector of the formula is another */
     RULE_EXPONENT,  /* score and maximum get factors of their own in the exponent, and there is a constant */
     RULE_LOGARITHM, /* LSE: so do m and ln l */
+    RULE_SINK,      /* O, LSE: so do sink and m in the weight of the sink; plus -inf: it has none */
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
     RULE_KEYS,      /* keys count otherwise than once */
     RULE_DIMS,      /* so do elements of the dot product */
@@ -59,7 +60,6 @@ enum entry {
     ENTRY_ALPHA_NEXT,
     ENTRY_ROW_SUM,     /* of this tile's weights */
     ENTRY_M_WITH_TILE, /* the larger of m_prev and the tile's own maximum: m as it should be */
-    ENTRY_L_NO_SINK,   /* of o and lse: l without the sink's weight */
     ENTRIES
 };
 
@@ -83,6 +83,7 @@ struct from_rows {
     bool flat;                /* with whole: of rows of all heads, as they lie in memory (flat_row()) */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
+    bool of_batch;            /* it counts the heads of a batch, not of all */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
     bool partly;              /* only elements of the operand's tile for which this holds, by row or by column */
     struct term only;
@@ -172,6 +173,7 @@ struct search {
     int n_sources;
     int heads, kv_heads;     /* of a batch */
     const float *slopes;     /* [heads] of ALiBi; NULL: there is none */
+    const float *sinks;      /* the same */
     double *room;            /* owned: the arrays of numbers below */
     double *want, *bound;    /* of the largest tile */
     double *rows[4];         /* [R] row vectors */
@@ -199,6 +201,9 @@ int count_sources(const struct search *search, enum asc_channel of); /* heads of
    side by side; -1: there is none. */
 int flat_row(const struct search *search, enum asc_channel of, int head, int row);
 int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of); /* through the batches */
+int heads_of(const struct search *search, enum asc_channel of);                             /* of a batch */
+/* Where the rule's map of heads leads from that of a tile. */
+int head_from(const struct search *search, const struct rule *rule, const struct sample_tile *t, enum asc_channel of);
 int piece_elements(const struct sample_tile *t, enum asc_channel ch);                       /* in 16 bytes */
 
 /* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */

@@ -348,6 +348,23 @@ static void say_logarithm(const struct sample *s, const struct rule *rule, const
     say_sum(s, rule->factor, "m", rule->power, "ln l", rule->plus, out, bytes);
 }
 
+static void say_sink(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    char words[96];
+    if (rule->rows.head.kind != MAP_SAME) {
+        map_words(&rule->rows.head, "h", words, sizeof words);
+        add(out, bytes, "the sink is that of head %s where it should be h", words);
+        return;
+    }
+    if (rule->plus == -INFINITY) {
+        add(out, bytes, "%s is made with an l that lacks the sink", channel_label(s->channel));
+        return;
+    }
+    add(out, bytes, "the sink joins l with the weight exp(");
+    say_sum(s, rule->factor, "sink", -rule->power, "m", rule->plus, out, bytes);
+    add(out, bytes, ")");
+}
+
 static void say_scale(const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
@@ -491,8 +508,9 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     }
     if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
-        add(out, bytes, "%s %shead %s %s h, counted through the batches", said ? ", of" : " that of",
-            f->tensor == asc_q ? "" : "kv ", words, f->by_query ? "for query head" : "where it should be");
+        add(out, bytes, "%s %shead %s %s h%s", said ? ", of" : " that of", f->tensor == asc_q ? "" : "kv ", words,
+            f->by_query ? "for query head" : "where it should be",
+            f->of_batch ? " of the batch" : ", counted through the batches");
     }
     if (f->partly) {
         add(out, bytes, " in its ");
@@ -612,6 +630,9 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         break;
     case RULE_LOGARITHM:
         say_logarithm(s, rule, stage, out, bytes);
+        break;
+    case RULE_SINK:
+        say_sink(s, rule, out, bytes);
         break;
     case RULE_SCALE:
         say_scale(rule, out, bytes);

@@ -28,6 +28,7 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->heads = inputs->heads;
     search->kv_heads = inputs->kv_heads;
     search->slopes = inputs->slopes;
+    search->sinks = inputs->sinks;
     search->room = malloc((4 * most + 4 * line) * sizeof *search->room);
     search->seen[0] = malloc(2 * line * sizeof *search->seen[0]);
     search->labels = calloc((size_t)s->n, sizeof *search->labels);

@@ -30,7 +30,7 @@ struct explanation {
 struct search_inputs {
     const struct source *sources; /* [n_sources] */
     int n_sources, heads, kv_heads;
-    const float *slopes; /* [heads] of ALiBi; NULL: there is none */
+    const float *slopes, *sinks; /* [heads] of ALiBi; NULL: there is none */
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.
