@@ -6,6 +6,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/schedule.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -136,6 +137,41 @@ static const struct matrix *bias_of(const struct rule *rule, const struct oracle
     return rule->bias_of == BIAS_OWN ? &c->bias : &c->other_bias[rule->bias_of];
 }
 
+/* What ALiBi adds to the scores where it counts otherwise. */
+static void count_distances(const struct places *places, const struct sample_tile *t, const struct oracle_case *c,
+                            double *out, double *size)
+{
+    struct oracle_case corner = *c;
+    if (places->other_corner)
+        corner.causal = c->causal == ASC_CAUSAL_TOP_LEFT ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_TOP_LEFT;
+    for (int r = 0; r < c->in_q.rows; r++)
+        for (int col = 0; col < t->x.cols; col++) {
+            const double i = (double)schedule_diagonal(&corner, r) -
+                             (places->row_of_tile ? t->at[AXIS_Q_TILE] * c->br : 0),
+                         j = (places->col_of_tile ? 0 : t->kv * c->bc) + (places->lane ? col % 32 : col);
+            const double by[DISTANCES] = {[DISTANCE_AWAY] = -fabs(i - j),
+                                          [DISTANCE_BEFORE] = j - i,
+                                          [DISTANCE_BEHIND] = i - j,
+                                          [DISTANCE_APART] = fabs(i - j),
+                                          [DISTANCE_KEY] = j};
+            const size_t at = (size_t)r * (size_t)t->x.cols + (size_t)col;
+            out[at] = c->alibi_slope * by[places->distance];
+            size[at] = fabs(out[at]);
+        }
+}
+
+static double bias_read(const struct places *places, const struct sample_tile *t, const struct matrix *m, int r, int col)
+{
+    const int above = t->at[AXIS_Q_TILE] * t->c->br, before = t->kv * t->c->bc;
+    if (!places->row_step)
+        return dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + before + col));
+    const int at = (places->row_of_tile ? r : above + r) * places->row_step +
+                   (places->col_of_tile ? col : before + col) * places->col_step;
+    const unsigned char *first =
+        (const unsigned char *)m->data - (size_t)(above * m->row_stride) * dtype_bytes(m->dtype);
+    return at < t->c->q_len * t->c->kv_len ? dtype_load(m->dtype, first, (size_t)at) : NAN;
+}
+
 /* The bias of all scores as the rule has it, in search->operand, and the magnitudes of its terms in search->loose. */
 static void edit_bias(struct search *search, const struct rule *rule, const struct sample_tile *t,
                       const struct oracle_case *edited)
@@ -143,15 +179,13 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
     const struct matrix *tensor = bias_of(rule, t->c);
     struct oracle_case slopes = *edited;
     slopes.bias.data = NULL;
-    if (rule->other_corner)
-        slopes.causal = slopes.causal == ASC_CAUSAL_TOP_LEFT ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_TOP_LEFT;
     bias_tile(&slopes, t->kv, t->x.cols, search->operand, search->loose);
+    if (rule->places.distance != DISTANCE_OWN)
+        count_distances(&rule->places, t, edited, search->operand, search->loose);
     for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const int key = t->kv * t->c->bc + col;
-            const double b =
-                rule->weight * dtype_load(tensor->dtype, tensor->data, (size_t)(r * tensor->row_stride + key));
+            const double b = rule->weight * bias_read(&rule->places, t, tensor, r, col);
             search->operand[i] += b;
             search->loose[i] += fabs(b);
         }
@@ -259,6 +293,29 @@ static void say_cap(const struct sample *s, const struct rule *rule, char *out, 
              inner, inner[0] ? " " : "");
 }
 
+static void say_places(const struct places *p, char *out, size_t bytes)
+{
+    static const char *const by[DISTANCES] = {[DISTANCE_AWAY] = "-|i - j|",
+                                              [DISTANCE_BEFORE] = "(j - i)",
+                                              [DISTANCE_BEHIND] = "(i - j)",
+                                              [DISTANCE_APART] = "|i - j|",
+                                              [DISTANCE_KEY] = "j"};
+    const char *j = p->lane          ? (p->col_of_tile ? "the key's lane" : "the tile's first key and the lane")
+                    : p->col_of_tile ? "the column of the kv tile"
+                                     : "the key";
+    if (p->row_step) {
+        snprintf(out, bytes, "the attention bias is read at i * %d + j * %d, i being the row%s, j %s", p->row_step,
+                 p->col_step, p->row_of_tile ? " of the q tile" : "", j);
+    } else if (p->other_corner && !p->row_of_tile && !p->col_of_tile && p->distance == DISTANCE_AWAY) {
+        snprintf(out, bytes, "ALiBi counts distances from the diagonal of the other corner");
+    } else if (p->distance == DISTANCE_KEY) {
+        snprintf(out, bytes, "ALiBi adds slope j, j being %s", j);
+    } else {
+        snprintf(out, bytes, "ALiBi adds slope %s, i being the diagonal%s%s, j %s", by[p->distance],
+                 p->other_corner ? " of the other corner" : "", p->row_of_tile ? " less the q tile's first row" : "", j);
+    }
+}
+
 void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const others[OTHER_BIASES] = {[OTHER_BIAS_PREVIOUS_HEAD] = "the head before",
@@ -277,8 +334,8 @@ void score_say(const struct sample *s, const struct rule *rule, char *out, size_
         snprintf(out, bytes, "ALiBi has the slope of head %s where it should be h", words);
     } else if (rule->power != 1) {
         say_times(s, "ALiBi", rule->power, out, bytes);
-    } else if (rule->other_corner) {
-        snprintf(out, bytes, "ALiBi counts distances from the diagonal of the other corner");
+    } else if (rule->places.edited) {
+        say_places(&rule->places, out, bytes);
     } else {
         say_cap(s, rule, out, bytes);
     }

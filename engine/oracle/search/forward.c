@@ -116,7 +116,14 @@ static bool forward_rounded(const struct rule *rule, const struct sample_tile *t
     return true;
 }
 
-static bool forward_place(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+double kept_part(const struct sample *s, const struct sample_tile *t, size_t i)
+{
+    const double *alpha = t->x.of[asc_alpha].value;
+    const double kept = s->channel != asc_u || t->next_alpha || !alpha ? 0 : alpha[i / (size_t)t->cols] * t->x.u_prev.value[i];
+    return isfinite(kept) ? kept : 0;
+}
+
+static bool forward_place(const struct sample *s, const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
 {
     const int bits = rule->keys.a;
     for (int r = 0; r < t->rows; r++) {
@@ -126,8 +133,12 @@ static bool forward_place(const struct rule *rule, const struct sample_tile *t, 
             const int row = bits ? both >> bits : map_at(&rule->map, r);
             const int from = bits ? both & ((1 << bits) - 1) : map_at(&rule->col_map, col);
             const bool inside = row >= 0 && row < t->rows && from >= 0 && from < t->cols;
-            want[to] = inside ? t->want[(size_t)row * (size_t)t->cols + (size_t)from] : NAN;
-            bound[to] = inside ? t->bound[(size_t)row * (size_t)t->cols + (size_t)from] : 0;
+            const size_t at = inside ? (size_t)row * (size_t)t->cols + (size_t)from : to;
+            const double kept = kept_part(s, t, to), theirs = kept_part(s, t, at);
+            want[to] = inside ? t->want[at] - theirs + kept : NAN;
+            bound[to] = inside ? t->bound[at] : 0;
+            if (kept != 0 || theirs != 0)
+                bound[to] = fmax(t->bound[at], t->bound[to]) + 8 * BOUND_U * (fabs(kept) + fabs(theirs));
         }
     }
     return true;
@@ -409,7 +420,7 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
     case RULE_ROUNDED:
         return forward_rounded(rule, t, want, bound);
     case RULE_PLACE:
-        return forward_place(rule, t, want, bound);
+        return forward_place(search->sample, rule, t, want, bound);
     case RULE_ADDED:
         return forward_added(search, rule, t, want, bound);
     case RULE_STALE:

@@ -208,6 +208,7 @@ static void propose_sink(struct search *search)
             rule.power = of_m[k % 6];
             rule.plus = plus[i];
             rule.cost = plus[i] == -INFINITY ? 4 : 7;
+            rule.guess = true;
             if (i || k)
                 rule_try(search, &rule);
         }
@@ -215,7 +216,53 @@ static void propose_sink(struct search *search)
         struct rule rule = rule_new(RULE_SINK);
         rule.rows.head = heads[i];
         rule.cost = 7;
+        rule.guess = true;
         rule_try(search, &rule);
+    }
+}
+
+/* Whether any tile of the sample begins behind the first row, or key. */
+static bool begins_later(const struct sample *s, bool rows)
+{
+    for (int k = 0; k < s->n; k++)
+        if (rows ? s->tiles[k].at[AXIS_Q_TILE] > 0 : s->tiles[k].kv > 0)
+            return true;
+    return false;
+}
+
+static void propose_distances(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const bool rows = begins_later(search->sample, true), cols = begins_later(search->sample, false);
+    for (int i = 0; i < DISTANCES * 16; i++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        struct places *p = &rule.places;
+        *p = (struct places){true, i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1, (enum distance)(i / 16), 0, 0};
+        rule.cost = 8;
+        rule.guess = true;
+        /* One of those that say the same. */
+        if (p->distance == DISTANCE_OWN || (p->other_corner && c->q_len == c->kv_len) || (p->row_of_tile && !rows) ||
+            (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) || (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile)))
+            continue;
+        rule_try(search, &rule);
+    }
+}
+
+static void propose_bias_places(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int steps[][2] = {{c->kv_len, 1}, {c->q_len, 1}, {1, c->kv_len}, {1, c->q_len}};
+    for (int i = 0; i < 16; i++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        rule.places = (struct places){.edited = true,
+                                      .row_of_tile = i & 1,
+                                      .col_of_tile = i >> 1 & 1,
+                                      .row_step = steps[i / 4][0],
+                                      .col_step = steps[i / 4][1]};
+        rule.cost = 7;
+        rule.guess = true;
+        if (i > 0 && (i / 4 == 0 || i / 4 == 2 || c->q_len != c->kv_len))
+            rule_try(search, &rule);
     }
 }
 
@@ -234,12 +281,12 @@ static void propose_biases(struct search *search)
     }
     rule.bias_of = BIAS_OWN;
     rule.weight = 1;
+    if (c->bias.data)
+        propose_bias_places(search);
     if (c->alibi_slope != 0) {
-        rule.other_corner = true;
-        rule_try(search, &rule);
-        rule.other_corner = false;
         try_linear(search, &rule, &rule.power, 1);
         propose_slopes(search);
+        propose_distances(search);
     }
 }
 

@@ -244,11 +244,15 @@ static void propose_added(struct search *search)
 }
 
 /* Where in the tile the wanted value stands that was captured here; -1: nowhere, or at two places. */
-static int find_place(const struct sample_tile *t, size_t i)
+static int find_place(const struct sample *s, const struct sample_tile *t, size_t i)
 {
+    const double kept = kept_part(s, t, i);
     int found = -1;
     for (size_t k = 0; k < sample_cells(t); k++) {
-        if (!isfinite(t->want[k]) || !element_within(t->type, t->got[i], t->want[k], t->bound[k]))
+        if (!isfinite(t->want[k]))
+            continue;
+        const double theirs = kept_part(s, t, k);
+        if (!element_within(t->type, t->got[i], t->want[k] - theirs + kept, t->bound[k] + BOUND_U * fabs(theirs + kept)))
             continue;
         if (found >= 0)
             return -1;
@@ -279,7 +283,7 @@ static void propose_place(struct search *search)
         for (size_t i = 0; i < sample_cells(t); i++) {
             if (!is_wrong_number(t, i) || t->got[i] == 0 || seen++ % step)
                 continue;
-            const int at = find_place(t, i);
+            const int at = find_place(s, t, i);
             if (at < 0)
                 continue;
             add_pair(rows, &n_rows, PLACES, (int)(i / (size_t)t->cols), at / t->cols);

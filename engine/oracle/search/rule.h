@@ -20,7 +20,7 @@ enum rule_kind {
     RULE_CONSTANT,  /* the result is a number; `masked`: where -inf is wanted */
     RULE_UNGUARDED, /* the result is no number in rows that there is nothing for, or of a scale of 0 */
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
-    RULE_PLACE,     /* the result is that of another row and column of the tile */
+    RULE_PLACE,     /* the result, of U what the tile adds, is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
     RULE_ADDED,     /* to the result is added what was captured at another row or column, or of the tile before */
     RULE_IS,        /* the result, a row vector, is another one */
@@ -91,6 +91,19 @@ struct from_rows {
 
 enum { BIAS_OWN = -1 };
 
+/* RULE_SCORE: what ALiBi adds its slope times of, i being a row and j a key; DISTANCE_OWN: what it should. */
+enum distance { DISTANCE_OWN, DISTANCE_AWAY, DISTANCE_BEFORE, DISTANCE_BEHIND, DISTANCE_APART, DISTANCE_KEY, DISTANCES };
+
+struct places {
+    bool edited;
+    bool other_corner;       /* i is the diagonal of the other causal corner */
+    bool row_of_tile;        /* i counts from the q tile's first row */
+    bool col_of_tile;        /* j counts from the kv tile's first key */
+    bool lane;               /* of the column it has the lane alone, its remainder by 32 */
+    enum distance distance;
+    int row_step, col_step;  /* of the attention bias: the element at i row_step + j col_step of its head's */
+};
+
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
    is taken off before; FRAME_UNIT: it is divided by their exponent's factor; of O, FRAME_UNSHIFTED: weights are f32.
    The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of row col_map(r). */
@@ -143,7 +156,7 @@ struct rule {
     double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
     double limit;                 /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
-    bool other_corner;            /* RULE_SCORE: ALiBi counts from the diagonal of the other causal corner */
+    struct places places;         /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
     int runs_on;                  /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
     bool sum_alone;               /* and of these the sum of weights alone */
@@ -206,6 +219,8 @@ int heads_of(const struct search *search, enum asc_channel of);                 
 int head_from(const struct search *search, const struct rule *rule, const struct sample_tile *t, enum asc_channel of);
 int piece_elements(const struct sample_tile *t, enum asc_channel ch);                       /* in 16 bytes */
 
+/* What of a cell of U, rescaled, was there before the tile; 0 of other stages. */
+double kept_part(const struct sample *s, const struct sample_tile *t, size_t i);
 /* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */
 int weight_from(const struct rule *rule, int row, int key);
 bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,

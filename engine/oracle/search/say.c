@@ -595,6 +595,8 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
                 dtype_name(rule->type));
         break;
     case RULE_PLACE:
+        if (s->channel == asc_u)
+            stage = "what the tile adds to U";
         if (rule->map.kind == MAP_BITS && rule->keys.a) {
             add(out, bytes, "%s holds", stage);
             say_bits(&rule->map, rule->keys.a, "column", out, bytes);
