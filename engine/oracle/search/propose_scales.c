@@ -204,14 +204,13 @@ static double limit_of(const struct source *source)
     return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
 }
 
-/* Scales of some rows: of a warp's, or of those that some of the warps have. */
-static void propose_parts(struct search *search, struct rule rule, int rows, bool wraps)
+/* Scales of some rows: of a warp's. */
+static void propose_parts(struct search *search, struct rule rule, int rows)
 {
     for (int n = 1; n <= PART_BITS; n++)
         for (int first = 0; 1 << (first + n) <= rows && first < 8; first++)
-            for (int of = -2; of < 1 << n; of++) {
-                rule.lanes = (struct lane_bits){.first = first, .n = n, .low = of == -2, .always = of < 0 ? -1 : of};
-                rule.wraps = wraps && of >= 0;
+            for (int low = 0; low < 2; low++) {
+                rule.lanes = (struct lane_bits){.first = first, .n = n, .low = low};
                 rule.cost = 10 + n;
                 if (!rule_is_hopeless(search, &rule))
                     rule_try(search, &rule);
@@ -259,6 +258,11 @@ void propose_quantized(struct search *search)
             rule_try(search, &rule);
     }
     rule.share = source->coding.rows;
-    if (search->best.kind == RULE_NONE && rule.share == 0)
-        propose_parts(search, rule, source->rows.rows, codes_type(source->coding.quantized) == DTYPE_U8);
+    if (search->best.kind != RULE_NONE || rule.share != 0)
+        return;
+    propose_parts(search, rule, source->rows.rows);
+    rule.rows.partly = true;
+    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.cost = 16;
+    rule_try(search, &rule);
 }

@@ -10,22 +10,38 @@
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
+#include <string.h>
 
-/* The largest magnitudes, and the largest values, of all rows of a head, [2][rows]; NULL without memory. */
+/* Puts x in its place among the largest ones so far, each of them once. */
+static void note_largest(double *largest, double x)
+{
+    int i = LARGEST;
+    while (i > 0 && largest[i - 1] < x)
+        i--;
+    if (i == LARGEST || (i > 0 && largest[i - 1] == x))
+        return;
+    memmove(largest + i + 1, largest + i, (size_t)(LARGEST - 1 - i) * sizeof *largest);
+    largest[i] = x;
+}
+
+/* The largest magnitudes, and the largest values, of all rows of a head, [2][rows], and the LARGEST largest magnitudes;
+   NULL without memory. */
 static const double *amax_of(struct search *search, const struct source *source)
 {
     const struct matrix *m = &source->rows;
     if (search->amax_of == source)
         return search->amax;
-    double *amax = realloc(search->amax, 2 * (size_t)m->rows * sizeof *amax);
+    double *amax = realloc(search->amax, (2 * (size_t)m->rows + LARGEST) * sizeof *amax);
     search->failed |= !amax;
     if (!amax)
         return NULL;
+    memset(amax + 2 * (size_t)m->rows, 0, LARGEST * sizeof *amax);
     for (int r = 0; r < m->rows; r++) {
         amax[r] = amax[m->rows + r] = 0;
         for (int d = 0; d < m->cols; d++) {
             const double x = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + d));
             amax[r] = fmax(amax[r], fabs(x));
+            note_largest(amax + 2 * (size_t)m->rows, fabs(x));
             amax[m->rows + r] = fmax(amax[m->rows + r], x);
         }
     }
@@ -70,6 +86,33 @@ static double code_of(const struct rule *rule, enum dtype type, double y, double
     return (low + high) / 2;
 }
 
+/* The scale that one of the largest elements makes: the one that gives most of what the tile's first rows hold. */
+static double scale_of_part(const struct rule *rule, const struct sample_tile *t, const struct source *source,
+                            enum asc_channel ch, const double *largest)
+{
+    enum { ROWS = 4 };
+    const enum dtype type = codes_type(source->coding.quantized);
+    const bool raw = codes_use(t->c, ch) == CODES_RAW;
+    double best = NAN;
+    int most = 0;
+    for (int i = 0; i < LARGEST && largest[i] > 0; i++) {
+        const double scale = (double)quantizer_of(type, (float)largest[i], QUANTISE_DIVISION).scale;
+        int met = 0;
+        for (int k = 0; k < ROWS * t->cols && k < t->rows * t->cols; k++) {
+            const int row = row_of_head(t, ch, k / t->cols);
+            const double x = dtype_load(source->rows.dtype, source->rows.data,
+                                        (size_t)(row * source->rows.row_stride + k % t->cols));
+            const double code = code_at(rule, type, x / scale) * (raw ? 1 : scale) * (ch == asc_q ? values_fold(t->c) : 1);
+            met += fabs(t->got[k] - code) <= 0x1p-10 * fabs(code);
+        }
+        if (met > most) {
+            most = met;
+            best = scale;
+        }
+    }
+    return best;
+}
+
 bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                        double *bound)
 {
@@ -90,7 +133,9 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
         if (row >= source->rows.rows)
             return false;
         if (rule->lanes.n > 0)
-            scale = of_part[rule->lanes.always >= 0 ? rule->lanes.always : part];
+            scale = of_part[part];
+        else if (rule->rows.partly)
+            scale = group < 0 ? scale_of_part(rule, t, source, ch, amax + 2 * (size_t)source->rows.rows) : scale;
         else if (group < 0 || (rule->share > 0 && row / rule->share != group))
             scale = rule->share > 0 ? scale_of(rule, source, amax, row / rule->share * rule->share,
                                                (row / rule->share + 1) * rule->share, 0)
@@ -131,10 +176,9 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     say_rows(own->rows, wanted, sizeof wanted);
     char part[32];
     lane_bits_words(rule->lanes, "r", part, sizeof part);
-    if (rule->lanes.n > 0 && rule->lanes.always >= 0)
-        /* A head has one largest element: other parts may have it as well. */
-        snprintf(out, bytes, "scales of %s are made of a part of it alone, as if of the rows with %s = %d%s", stage,
-                 part, rule->lanes.always, rule->wraps ? ", and a code that is too large wraps around" : "");
+    if (rule->rows.partly)
+        snprintf(out, bytes, "scales of %s are made of a part of it alone, without its largest elements%s", stage,
+                 rule->wraps ? ", and a code that is too large wraps around" : "");
     else if (rule->lanes.n > 0)
         snprintf(out, bytes, "codes of %s are made by the amax of rows with the same %s alone%s%s%s", stage, part,
                  rule->lanes.low ? ", and all stand for the scale of those with " : "", rule->lanes.low ? part : "",

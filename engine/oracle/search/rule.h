@@ -117,8 +117,9 @@ struct lane_bits {
 };
 
 /* RULE_QUANTIZED has such bits of the row, at most PART_BITS: codes are made by the scale of rows that agree in them,
-   or of those where they are `always`; `low`: and stand for that of rows where they are 0. n 0: it has none. */
-enum { PART_BITS = 3 };
+   `low`: and stand for that of rows where they are 0. n 0: it has none. rows.partly: the scale is made of one of the
+   head's largest elements, without those that are larger. */
+enum { PART_BITS = 3, LARGEST = 64 };
 
 /* RULE_SEEN by so many keys: the limit is missing. */
 enum { SEEN_ALL = 1 << 28 };
@@ -192,7 +193,7 @@ struct search {
     double *rows[4];         /* [R] row vectors */
     double *operand, *loose; /* [R or Bc][head_dim] or [R][Bc] */
     int *seen[2];            /* owned, one block: [R] */
-    double *amax;            /* owned: of the rows of amax_of */
+    double *amax;            /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
     uint8_t **labels; /* owned, [tiles][rows * cols] */
     struct rule best, second;
