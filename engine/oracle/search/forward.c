@@ -300,6 +300,20 @@ static bool forward_terms(const struct search *search, const struct rule *rule, 
     return true;
 }
 
+/* Weights that are rescaled before they are rounded for the product: near an edge either side may have come out. */
+static void round_weights(const struct search *search, struct operands *x, const struct sample_tile *t, double *p)
+{
+    const int type = operand_type(t->c, asc_p);
+    for (size_t i = 0; i < query_rows(t) * (size_t)x->cols && type >= 0; i++) {
+        const double low = bound_round((enum dtype)type, p[i] * (1 - 4 * BOUND_U)),
+                     high = bound_round((enum dtype)type, p[i] * (1 + 4 * BOUND_U));
+        p[i] = (low + high) / 2;
+        search->loose[i] = (high - low) / 2;
+    }
+    if (type >= 0)
+        x->pv_p = (struct operand){p, search->loose, false};
+}
+
 /* P with some of its columns times a weight, or Q with some of its elements; of m scores that do not take part. */
 static bool forward_weights(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                             double *want, double *bound)
@@ -307,15 +321,27 @@ static bool forward_weights(const struct search *search, const struct rule *rule
     struct operands x = t->x;
     const bool dims = rule->kind == RULE_DIMS;
     const enum asc_channel ch = search->sample->channel;
-    const double *from = dims ? x.of[asc_q].value : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
+    const double *from = dims        ? x.of[asc_q].value
+                         : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
     const int cols = dims ? t->c->head_dim : x.cols;
+    if (rule->new_power != 0 && ch == asc_u && operand_type(t->c, asc_p) >= 0)
+        from = x.of[asc_p].value;
+    const bool rescales = rule->share > 0 || rule->new_power != 0;
+    const int steps = rule->share > 0 ? (cols + rule->share - 1) / rule->share : 1;
+    const double *alpha = x.of[asc_alpha].value;
     double *to = search->operand;
-    if (!from)
+    if (!from || (rescales && (!alpha || t->next_alpha)))
         return false;
+    for (int r = 0; r < (int)query_rows(t) && rescales; r++)
+        search->rows[1][r] = pow(alpha[r], steps);
+    if (rescales)
+        x.of[asc_alpha].value = search->rows[1];
     for (int r = 0; r < (int)query_rows(t); r++)
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
+            if (rescales && term_holds(&rule->keys, col))
+                to[i] *= pow(alpha[r], rule->share > 0 ? steps - !rule->cuts - col / rule->share : rule->new_power);
         }
     if (dims) {
         x.of[asc_q].value = to;
@@ -325,8 +351,12 @@ static bool forward_weights(const struct search *search, const struct rule *rule
         x.l_p.value = to;
     } else {
         x.pv_p.value = to;
+        if (rule->new_power != 0)
+            round_weights(search, &x, t, to);
     }
     search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t) && rescales; i++) /* powers take a few roundings */
+        bound[i] += 4 * steps * BOUND_U * fabs(want[i]) + t->bound[i];
     return true;
 }
 

@@ -455,8 +455,22 @@ static void propose_formulas(struct search *search)
     }
 }
 
+/* Weights whose exponents have a factor, and outputs that are not divided by their sum, or twice. */
 static void propose_unshifted(struct search *search)
 {
+    const double scale = codes_plain_scale(search->sample->tiles[0].c);
+    const double factors[] = {scale, 1 / scale, 0.5, scale * M_LOG2E};
+    for (int i = 0; i < 8; i++) {
+        struct rule factor = merged_as(factors[i / 2], 0);
+        factor.frame = i % 2 ? FRAME_LSE : FRAME_NONE;
+        if (i % 2 == 0 || search->sample->channel == asc_lse)
+            rule_try(search, &factor);
+    }
+    for (int times = 0; times <= 2 && search->sample->channel == asc_o; times += 2) {
+        struct rule divided = merged_as(1, 0);
+        divided.weight = times;
+        rule_try(search, &divided);
+    }
     struct rule rule = merged_as(1, 0);
     rule.frame = FRAME_UNSHIFTED;
     if (search->sample->channel == asc_o)

@@ -360,6 +360,23 @@ static void propose_weight(struct search *search)
         propose_pitch(search, rule, pairs, n);
 }
 
+/* Keys whose weights are rescaled by α as well, or sums that are rescaled once more for every so many keys. */
+static void propose_rescaled(struct search *search)
+{
+    const int bc = search->sample->tiles[0].c->bc;
+    for (int keys = 1; keys < bc; keys *= 2)
+        for (int way = 0; way < 4; way++) {
+            struct rule rule = rule_new(RULE_KEYS);
+            rule.keys = (struct term){AXIS_COL, way < 2 ? EVERY : way == 2 ? LOWER : UPPER, 2 * keys, 0};
+            rule.share = way < 2 ? keys : 0;
+            rule.cuts = way == 1;
+            rule.new_power = way >= 2;
+            rule.cost = 8;
+            if (!rule_is_hopeless(search, &rule))
+                rule_try(search, &rule);
+        }
+}
+
 void propose_weights(struct search *search)
 {
     switch (search->sample->channel) {
@@ -370,6 +387,8 @@ void propose_weights(struct search *search)
     case asc_l:
     case asc_u:
         propose_sum(search);
+        if (search->sample->channel != asc_s)
+            propose_rescaled(search);
         if (search->sample->channel == asc_u)
             propose_weight(search);
         break;

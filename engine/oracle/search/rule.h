@@ -105,9 +105,9 @@ struct places {
 };
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
-   is taken off before; FRAME_UNIT: it is divided by their exponent's factor; of O, FRAME_UNSHIFTED: weights are f32.
+   is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O, FRAME_UNSHIFTED: weights are f32.
    The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of row col_map(r). */
-enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_UNIT, FRAME_UNSHIFTED };
+enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
 
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
@@ -154,7 +154,8 @@ struct rule {
     struct from_rows rows;
     enum dtype type;
     bool cuts;
-    double old_power, old_factor, new_power, new_factor; /* RULE_TERMS: coefficient = factor * alpha ^ power */
+    /* RULE_TERMS: coefficient = factor * alpha ^ power; RULE_KEYS: new_power that of the keys' weights. */
+    double old_power, old_factor, new_power, new_factor;
     double limit;                 /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     struct places places;         /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */
@@ -168,14 +169,15 @@ struct rule {
     int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
-    int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head */
+    int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
+                                     sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
     bool is_signed;               /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;                    /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
     bool wraps;                   /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct lane_bits lanes;       /* RULE_LANES */
     struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
                             are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight;    /* and how often they count */
+    double weight;    /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
     struct region region;
     struct evidence evidence;
 };

@@ -288,7 +288,12 @@ static void say_keys(const struct rule *rule, const char *stage, char *out, size
     char which[96] = "";
     say_condition(&rule->keys, &key, which, sizeof which);
     const char *tiles = rule->region.n == 0 ? " of every tile" : "";
-    if (rule->weight == 0)
+    if (rule->share > 0)
+        add(out, bytes, "%s is rescaled by α %s every %d keys, not once for the tile", stage,
+            rule->cuts ? "behind" : "before", rule->share);
+    else if (rule->new_power != 0)
+        add(out, bytes, "weights of %s are rescaled by α as well on the way to %s", which, stage);
+    else if (rule->weight == 0)
         add(out, bytes, "%s leaves out %s%s", stage, which, tiles);
     else
         add(out, bytes, "%s counts %s%s %g times", stage, which, tiles, rule->weight);

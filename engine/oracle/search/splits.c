@@ -5,6 +5,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 #include <stdio.h>
@@ -205,6 +206,11 @@ static void merge_output(const struct search *search, const struct rule *rule, c
         bound[d] =
             (bound[d] + fabs(want[d]) * row.sum_loose) / row.sum + 2 * common * fabs(want[d]) + bound_divide(want[d]);
     }
+    const double again = pow(row.sum, 1 - rule->weight);
+    for (int d = 0; d < D && rule->weight != 1; d++) {
+        want[d] *= again;
+        bound[d] = 2 * again * bound[d];
+    }
     if (rule->frame == FRAME_UNSHIFTED)
         overflow(t, r, &row, want);
 }
@@ -217,7 +223,7 @@ static double frame_of(const struct search *search, const struct rule *rule, con
         struct ending end;
         if (!take_ending(left_at(search, rule, &same, t, split, r), &end))
             continue;
-        const double x = rule->frame == FRAME_LSE ? end.lse : end.m;
+        const double x = rule->frame == FRAME_LSE || rule->frame == FRAME_TAKEN ? end.lse : end.m;
         if (rule->frame == FRAME_LAST || isnan(frame))
             frame = x;
         else if (rule->frame != FRAME_FIRST)
@@ -244,6 +250,8 @@ static void merge_lse(const struct search *search, const struct rule *rule, cons
         x /= rule->factor;
     else if (rule->frame == FRAME_LSE)
         x += (1 - rule->factor) * frame;
+    else if (rule->frame == FRAME_TAKEN)
+        x -= frame;
     else if (rule->frame != FRAME_NONE)
         x += frame;
     *want = x * unit;
@@ -282,9 +290,15 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                                          [FRAME_LAST] = "; m of the last split is added",
                                          [FRAME_LARGEST] = "; the largest m is added once more",
                                          [FRAME_LSE] = "",
+                                         [FRAME_TAKEN] = "; the largest LSE is taken off, and not added again",
                                          [FRAME_UNIT] = ""};
     const char *by = NULL;
-    char row[96];
+    char row[96], number[96], other[128];
+    if (rule->power == 0 && rule->factor != 1) {
+        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
+        snprintf(other, sizeof other, "by exp(%s LSE)", number);
+        by = other;
+    }
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
@@ -294,6 +308,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                  : rule->keeps_sum   ? "output and sum of weights"
                                      : "the output",
                  rule->keeps_sum && rule->keeps_output ? "are" : "is");
+    } else if (rule->weight != 1) {
+        snprintf(out, bytes, "what is merged is %s by the sum of weights", rule->weight == 0 ? "not divided" : "divided twice");
     } else if (rule->runs_on) {
         snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
                  rule->sum_alone ? "the sum of weights of" : "what was merged for");
