@@ -88,6 +88,15 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     none.rows.operand = none.rows.tensor = operand;
     none.factor = 0;
     propose_powers(search, operand);
+    /* Of many groups a line may not tell which it has. */
+    for (int other = asc_q; other <= asc_v; other++) {
+        struct rule rule = none;
+        rule.rows.tensor = (enum asc_channel)other;
+        rule.factor = 1;
+        rule.cost = 5;
+        if (other != (int)operand)
+            rule_try(search, &rule);
+    }
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
         const struct lines lines = lines_of(t, s->channel, operand);

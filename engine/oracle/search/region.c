@@ -24,9 +24,10 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
     case AXIS_RISE:
         return t->new_m && t->new_m[row] > t->x.m_prev.value[row];
     case AXIS_VIEW:
-        return !t->new_m                               ? 0
-               : t->x.hidden[row] >= t->x.visible[row] ? 2
-                                                       : t->x.hidden[row] > 0 || t->x.visible[row] < t->x.cols;
+        return !t->new_m                                                 ? 0
+               : t->x.hidden[row] >= t->x.visible[row]                   ? 3
+               : t->x.hidden[row] > 0 || t->x.visible[row] < t->x.cols ? 2
+                                                                         : t->cut;
     default:
         return col;
     }
@@ -153,7 +154,7 @@ static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
     if (axis == AXIS_RISE || axis == AXIS_VIEW)
-        return axis == AXIS_RISE ? 2 : 3;
+        return axis == AXIS_RISE ? 2 : 4;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         const int x = axis_value(t, axis, t->rows - 1, t->cols - 1);

@@ -16,7 +16,7 @@ enum axis {
     /* What is said only where none of these will do. */
     AXIS_KEY,  /* column of the scores, counted through the head */
     AXIS_RISE, /* 1: the row's maximum rises at this tile */
-    AXIS_VIEW, /* of the tile the row sees all (0), a part (1), nothing (2) */
+    AXIS_VIEW, /* of the tile the row sees all, where all rows do (0) or not (1), a part (2), nothing (3) */
     AXES
 };
 

@@ -77,12 +77,26 @@ static void say_condition(const struct term *t, const struct noun *noun, char *o
     }
 }
 
+/* Which rows, by what they see of a tile: the values of AXIS_VIEW that the condition holds for. */
+static void say_view(const struct term *t, char *out, size_t bytes)
+{
+    static const char *const views[] = {"all of a tile that others see whole too", "all of a tile that others do not",
+                                        "a part of the tile", "nothing of the tile"};
+    const bool all = term_holds(t, 0) && term_holds(t, 1), cut = term_holds(t, 1) && term_holds(t, 2);
+    if (!term_holds(t, 0) && cut) {
+        add(out, bytes, "tiles of which some row does not see all%s", term_holds(t, 3) ? "" : ", where it sees any");
+        return;
+    }
+    add(out, bytes, "rows that see ");
+    for (int i = 0, n = 0; i < 4; i++) {
+        if (!term_holds(t, i) || (all && i == 1))
+            continue;
+        add(out, bytes, "%s%s", n++ ? " or " : "", all && i == 0 ? "all of the tile" : views[i]);
+    }
+}
+
 static void say_term(const struct term *t, char *out, size_t bytes)
 {
-    /* By the set of 1 << value that the condition holds for. */
-    static const char *const views[] = {
-        "", "all", "a part", "a part or all", "nothing", "all or nothing", "a part or nothing", "any or nothing"};
-    const int set = term_holds(t, 0) | term_holds(t, 1) << 1 | term_holds(t, 2) << 2;
     if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
         add(out, bytes, "the first tile visited");
     else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
@@ -92,7 +106,7 @@ static void say_term(const struct term *t, char *out, size_t bytes)
     else if (t->axis == AXIS_RISE)
         add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
     else if (t->axis == AXIS_VIEW)
-        add(out, bytes, "rows that see %s of the tile", views[set]);
+        say_view(t, out, bytes);
     else
         say_condition(t, &axis_nouns[t->axis], out, bytes);
 }
