@@ -132,8 +132,12 @@ static bool region_has_tile(const struct explaining *e, const struct region *reg
 static struct search_inputs inputs_of(const struct explaining *e)
 {
     enum dtype f32;
-    return (struct search_inputs){e->sources.sources, e->sources.n, e->t->problem.heads, e->t->problem.kv_heads,
-                                  trace_tensor(e->t, 'a', &f32), trace_tensor(e->t, 's', &f32)};
+    return (struct search_inputs){e->sources.sources,
+                                  e->sources.n,
+                                  e->t->problem.heads,
+                                  e->t->problem.kv_heads,
+                                  trace_tensor(e->t, 'a', &f32),
+                                  trace_tensor(e->t, 's', &f32)};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)

@@ -116,7 +116,7 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     const struct operand from =
         of == asc_p && rule->type != DTYPE_COUNT && (!rule->reads || rule->cuts) ? t->x.of[asc_p] : *it;
     for (size_t i = 0; i < values_of(t, of); i++) {
-        double v = from.value[i] + rule->plus;
+        double v = rule->factor * from.value[i] + rule->plus;
         const double loose = from.loose[i];
         search->loose[i] = loose > 0 ? loose + (1 + rule->cuts) * (unit * (fabs(v) + loose) + half_tiny) : 0;
         if (rule->reads)
@@ -160,7 +160,8 @@ static void count_distances(const struct places *places, const struct sample_til
         }
 }
 
-static double bias_read(const struct places *places, const struct sample_tile *t, const struct matrix *m, int r, int col)
+static double bias_read(const struct places *places, const struct sample_tile *t, const struct matrix *m, int r,
+                        int col)
 {
     const int above = t->at[AXIS_Q_TILE] * t->c->br, before = t->kv * t->c->bc;
     if (!places->row_step)
@@ -254,7 +255,11 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
     else if (rule->reads)
         snprintf(out, bytes, "the bits of %s are read as %s%s", operand,
                  rule->type == DTYPE_I32 ? "signed bytes" : dtype_name(rule->type), way);
-    else if (rule->type != DTYPE_COUNT)
+    else if (rule->factor != 1) {
+        char number[96];
+        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
+        snprintf(out, bytes, "%s is multiplied by %s%s", operand, number, way);
+    } else if (rule->type != DTYPE_COUNT)
         snprintf(out, bytes, "%s is %s %s%s", operand, rule->cuts ? "cut off, not rounded, to" : "rounded to",
                  dtype_name(rule->type), way);
     else if (rule->limit > 0)
@@ -312,7 +317,8 @@ static void say_places(const struct places *p, char *out, size_t bytes)
         snprintf(out, bytes, "ALiBi adds slope j, j being %s", j);
     } else {
         snprintf(out, bytes, "ALiBi adds slope %s, i being the diagonal%s%s, j %s", by[p->distance],
-                 p->other_corner ? " of the other corner" : "", p->row_of_tile ? " less the q tile's first row" : "", j);
+                 p->other_corner ? " of the other corner" : "", p->row_of_tile ? " less the q tile's first row" : "",
+                 j);
     }
 }
 

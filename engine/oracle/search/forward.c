@@ -119,11 +119,13 @@ static bool forward_rounded(const struct rule *rule, const struct sample_tile *t
 double kept_part(const struct sample *s, const struct sample_tile *t, size_t i)
 {
     const double *alpha = t->x.of[asc_alpha].value;
-    const double kept = s->channel != asc_u || t->next_alpha || !alpha ? 0 : alpha[i / (size_t)t->cols] * t->x.u_prev.value[i];
+    const double kept =
+        s->channel != asc_u || t->next_alpha || !alpha ? 0 : alpha[i / (size_t)t->cols] * t->x.u_prev.value[i];
     return isfinite(kept) ? kept : 0;
 }
 
-static bool forward_place(const struct sample *s, const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+static bool forward_place(const struct sample *s, const struct rule *rule, const struct sample_tile *t, double *want,
+                          double *bound)
 {
     const int bits = rule->keys.a;
     for (int r = 0; r < t->rows; r++) {
@@ -300,15 +302,17 @@ static bool forward_terms(const struct search *search, const struct rule *rule, 
     return true;
 }
 
-/* Weights that are rescaled before they are rounded for the product: near an edge either side may have come out. */
+/* Weights that are rescaled before they are rounded for the product: near an edge either side may have come out. What
+   is not rescaled stays as the right formula has it. */
 static void round_weights(const struct search *search, struct operands *x, const struct sample_tile *t, double *p)
 {
     const int type = operand_type(t->c, asc_p);
     for (size_t i = 0; i < query_rows(t) * (size_t)x->cols && type >= 0; i++) {
-        const double low = bound_round((enum dtype)type, p[i] * (1 - 4 * BOUND_U)),
-                     high = bound_round((enum dtype)type, p[i] * (1 + 4 * BOUND_U));
-        p[i] = (low + high) / 2;
-        search->loose[i] = (high - low) / 2;
+        const double low = bound_round_unlimited((enum dtype)type, p[i] * (1 - 4 * BOUND_U)),
+                     high = bound_round_unlimited((enum dtype)type, p[i] * (1 + 4 * BOUND_U));
+        const bool stays = p[i] == t->x.of[asc_p].value[i];
+        p[i] = stays ? t->x.pv_p.value[i] : (low + high) / 2;
+        search->loose[i] = stays ? t->x.pv_p.loose[i] : (high - low) / 2;
     }
     if (type >= 0)
         x->pv_p = (struct operand){p, search->loose, false};
@@ -321,8 +325,7 @@ static bool forward_weights(const struct search *search, const struct rule *rule
     struct operands x = t->x;
     const bool dims = rule->kind == RULE_DIMS;
     const enum asc_channel ch = search->sample->channel;
-    const double *from = dims        ? x.of[asc_q].value
-                         : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
+    const double *from = dims ? x.of[asc_q].value : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
     const int cols = dims ? t->c->head_dim : x.cols;
     if (rule->new_power != 0 && ch == asc_u && operand_type(t->c, asc_p) >= 0)
         from = x.of[asc_p].value;

@@ -238,11 +238,12 @@ static void propose_distances(struct search *search)
         struct rule rule = rule_new(RULE_SCORE);
         struct places *p = &rule.places;
         *p = (struct places){true, i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1, (enum distance)(i / 16), 0, 0};
-        rule.cost = 8;
+        rule.cost = 16; /* a factor of the slope says more simply what it says */
         rule.guess = true;
         /* One of those that say the same. */
         if (p->distance == DISTANCE_OWN || (p->other_corner && c->q_len == c->kv_len) || (p->row_of_tile && !rows) ||
-            (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) || (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile)))
+            (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) ||
+            (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile)))
             continue;
         rule_try(search, &rule);
     }
@@ -302,6 +303,30 @@ static void propose_turn(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Scores of another unit on their way to the maximum: what rows say whose maximum they have become. */
+static void propose_unit(struct search *search)
+{
+    enum { GATHERED = 512 };
+    const struct sample *s = search->sample;
+    double ratios[GATHERED];
+    size_t n = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        if (!entry_value(s, t, ENTRY_TILE_TOP, search->rows[0]))
+            continue;
+        for (int r = 0; r < t->rows && n < GATHERED; r++)
+            if (is_wrong_number(t, (size_t)r) && t->got[r] > t->x.m_prev.value[r] && search->rows[0][r] != 0)
+                ratios[n++] = t->got[r] / search->rows[0][r];
+    }
+    struct rule rule = rule_new(RULE_OPERAND);
+    rule.rows.operand = asc_s;
+    rule.factor = median(ratios, n);
+    rule.cost = 5;
+    take_known(search, &rule.factor, 1, &rule.cost);
+    if (n >= 8 && rule.factor > 0 && rule.factor != 1)
+        rule_try(search, &rule);
+}
+
 void propose_edits(struct search *search)
 {
     switch (search->sample->channel) {
@@ -312,6 +337,9 @@ void propose_edits(struct search *search)
         propose_moved(search, search->sample->channel);
         break;
     case asc_m:
+        propose_unit(search);
+        propose_turn(search, asc_s);
+        break;
     case asc_p:
         propose_turn(search, asc_s);
         break;
@@ -465,6 +493,13 @@ static void propose_unshifted(struct search *search)
         factor.frame = i % 2 ? FRAME_LSE : FRAME_NONE;
         if (i % 2 == 0 || search->sample->channel == asc_lse)
             rule_try(search, &factor);
+    }
+    /* ln of a split's sum, or its maximum, that has a factor of its own in its LSE. */
+    const double units[] = {scale, 1 / scale, M_LOG2E, M_LN2};
+    for (int i = 0; i < 8; i++) {
+        struct rule unit = i % 2 ? merged_as(units[i / 2], 1 - units[i / 2]) : merged_as(1, units[i / 2] - 1);
+        unit.cost += 2;
+        rule_try(search, &unit);
     }
     for (int times = 0; times <= 2 && search->sample->channel == asc_o; times += 2) {
         struct rule divided = merged_as(1, 0);

@@ -87,6 +87,22 @@ void propose_pieces(struct search *search, enum asc_channel operand)
             }
 }
 
+/* Rows of a tile one on or one back, round 8, 16, ... of them, or with a bit of their number flipped. */
+static void propose_turned(struct search *search, struct rule rule, int block)
+{
+    for (int size = 2; size <= block; size *= 2)
+        for (int way = 0; way < 3; way++) {
+            rule.map = (struct map){.kind = MAP_ROTATED, .a = way ? size - 1 : 1, .b = size};
+            if (way == 2) {
+                rule.map = (struct map){.kind = MAP_BITS, .flip = (unsigned)size / 2};
+                for (; 1 << rule.map.bits < block; rule.map.bits++)
+                    rule.map.row[rule.map.bits] = 1u << rule.map.bits;
+            }
+            if ((way == 2 || size > 2) && !rule_is_hopeless(search, &rule))
+                rule_try(search, &rule);
+        }
+}
+
 /* The places that kernels take rows from most often, where inputs that repeat themselves do not tell by content. */
 void propose_usual(struct search *search, enum asc_channel operand)
 {
@@ -108,6 +124,9 @@ void propose_usual(struct search *search, enum asc_channel operand)
         if (usual[i].kind == MAP_PLUS)
             rule_try(search, &of_rows);
     }
+    if (search->sample->channel >= asc_s)
+        propose_turned(search, rule,
+                       operand == asc_q ? search->sample->tiles[0].c->br : search->sample->tiles[0].c->bc);
     rule.rows.tensor = operand == asc_v ? asc_k : asc_v;
     rule_try(search, &rule);
     /* Columns exchanged in pairs, in pairs of two, ..: codes have too few values to be told by content. */

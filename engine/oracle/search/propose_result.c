@@ -252,7 +252,8 @@ static int find_place(const struct sample *s, const struct sample_tile *t, size_
         if (!isfinite(t->want[k]))
             continue;
         const double theirs = kept_part(s, t, k);
-        if (!element_within(t->type, t->got[i], t->want[k] - theirs + kept, t->bound[k] + BOUND_U * fabs(theirs + kept)))
+        if (!element_within(t->type, t->got[i], t->want[k] - theirs + kept,
+                            t->bound[k] + BOUND_U * fabs(theirs + kept)))
             continue;
         if (found >= 0)
             return -1;

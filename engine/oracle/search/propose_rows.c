@@ -261,8 +261,8 @@ static double fit_heads(const struct lookup *l, struct rule *rule, struct pair *
 }
 
 /* One way of counting rows, with heads counted as the operand's or as the query's. only: of a part of the tile. */
-static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch, const struct term *only,
-                    double bits, struct pair *pairs)
+static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch, const struct term *only, double bits,
+                    struct pair *pairs)
 {
     struct rule rule = rule_new(RULE_ROWS);
     struct pair *heads = pairs, *tiles = pairs + FOUND_MOST, *rows = pairs + 2 * (size_t)FOUND_MOST;

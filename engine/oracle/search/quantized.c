@@ -102,7 +102,8 @@ static double scale_of_part(const struct rule *rule, const struct sample_tile *t
             const int row = row_of_head(t, ch, k / t->cols);
             const double x = dtype_load(source->rows.dtype, source->rows.data,
                                         (size_t)(row * source->rows.row_stride + k % t->cols));
-            const double code = code_at(rule, type, x / scale) * (raw ? 1 : scale) * (ch == asc_q ? values_fold(t->c) : 1);
+            const double code =
+                code_at(rule, type, x / scale) * (raw ? 1 : scale) * (ch == asc_q ? values_fold(t->c) : 1);
             met += fabs(t->got[k] - code) <= 0x1p-10 * fabs(code);
         }
         if (met > most) {

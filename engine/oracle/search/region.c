@@ -24,10 +24,10 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
     case AXIS_RISE:
         return t->new_m && t->new_m[row] > t->x.m_prev.value[row];
     case AXIS_VIEW:
-        return !t->new_m                                                 ? 0
-               : t->x.hidden[row] >= t->x.visible[row]                   ? 3
+        return !t->new_m                                               ? 0
+               : t->x.hidden[row] >= t->x.visible[row]                 ? 3
                : t->x.hidden[row] > 0 || t->x.visible[row] < t->x.cols ? 2
-                                                                         : t->cut;
+                                                                       : t->cut;
     default:
         return col;
     }

@@ -389,6 +389,9 @@ void rule_try(struct search *search, struct rule *rule)
         return;
     if (rule->guess && rule->evidence.share < 0.5)
         return;
+    /* What a tile adds to U may lie where other tiles' V would put it, as inputs repeat themselves. */
+    if (rule->kind == RULE_PLACE && rule->channel == asc_u && rule->evidence.share < 0.9999)
+        return;
     /* All rows of a group have one scale: that one of them is another group's proves little. */
     if (rule->kind == RULE_QUANTIZED && rule->evidence.share < 0.9)
         return;

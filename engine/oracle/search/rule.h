@@ -92,21 +92,30 @@ struct from_rows {
 enum { BIAS_OWN = -1 };
 
 /* RULE_SCORE: what ALiBi adds its slope times of, i being a row and j a key; DISTANCE_OWN: what it should. */
-enum distance { DISTANCE_OWN, DISTANCE_AWAY, DISTANCE_BEFORE, DISTANCE_BEHIND, DISTANCE_APART, DISTANCE_KEY, DISTANCES };
+enum distance {
+    DISTANCE_OWN,
+    DISTANCE_AWAY,
+    DISTANCE_BEFORE,
+    DISTANCE_BEHIND,
+    DISTANCE_APART,
+    DISTANCE_KEY,
+    DISTANCES
+};
 
 struct places {
     bool edited;
-    bool other_corner;       /* i is the diagonal of the other causal corner */
-    bool row_of_tile;        /* i counts from the q tile's first row */
-    bool col_of_tile;        /* j counts from the kv tile's first key */
-    bool lane;               /* of the column it has the lane alone, its remainder by 32 */
+    bool other_corner; /* i is the diagonal of the other causal corner */
+    bool row_of_tile;  /* i counts from the q tile's first row */
+    bool col_of_tile;  /* j counts from the kv tile's first key */
+    bool lane;         /* of the column it has the lane alone, its remainder by 32 */
     enum distance distance;
-    int row_step, col_step;  /* of the attention bias: the element at i row_step + j col_step of its head's */
+    int row_step, col_step; /* of the attention bias: the element at i row_step + j col_step of its head's */
 };
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
-   is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O, FRAME_UNSHIFTED: weights are f32.
-   The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of row col_map(r). */
+   is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O,
+   FRAME_UNSHIFTED: weights are f32. The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of
+   row col_map(r). */
 enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
 
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
@@ -169,15 +178,15 @@ struct rule {
     int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
-    int share;                    /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
-                                     sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
-    bool is_signed;               /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
-    bool down;                    /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
-    bool wraps;                   /* RULE_QUANTIZED: a code that is too large comes round at the other end */
-    struct lane_bits lanes;       /* RULE_LANES */
-    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
-                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight;    /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
+    int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
+                       sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
+    bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
+    bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
+    bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
+    struct lane_bits lanes; /* RULE_LANES */
+    struct term keys;       /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
+                                  are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
+    double weight;          /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
     struct region region;
     struct evidence evidence;
 };
@@ -220,7 +229,7 @@ int head_of(const struct search *search, const struct sample_tile *t, enum asc_c
 int heads_of(const struct search *search, enum asc_channel of);                             /* of a batch */
 /* Where the rule's map of heads leads from that of a tile. */
 int head_from(const struct search *search, const struct rule *rule, const struct sample_tile *t, enum asc_channel of);
-int piece_elements(const struct sample_tile *t, enum asc_channel ch);                       /* in 16 bytes */
+int piece_elements(const struct sample_tile *t, enum asc_channel ch); /* in 16 bytes */
 
 /* What of a cell of U, rescaled, was there before the tile; 0 of other stages. */
 double kept_part(const struct sample *s, const struct sample_tile *t, size_t i);

@@ -294,9 +294,15 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                                          [FRAME_UNIT] = ""};
     const char *by = NULL;
     char row[96], number[96], other[128];
-    if (rule->power == 0 && rule->factor != 1) {
-        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-        snprintf(other, sizeof other, "by exp(%s LSE)", number);
+    constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
+    if (rule->power != 0 && rule->factor == 1)
+        constant_say(s->tiles[0].c, 1 + rule->power, number, sizeof number);
+    if (rule->power != 0 || rule->factor != 1) {
+        snprintf(other, sizeof other,
+                 rule->power == 0    ? "by exp(%s LSE)"
+                 : rule->factor == 1 ? "by exp(%s m + ln l)"
+                                     : "by exp(m + %s ln l)",
+                 number);
         by = other;
     }
     for (int i = 0; i < MERGE_FORMULAS; i++)
@@ -309,7 +315,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                                      : "the output",
                  rule->keeps_sum && rule->keeps_output ? "are" : "is");
     } else if (rule->weight != 1) {
-        snprintf(out, bytes, "what is merged is %s by the sum of weights", rule->weight == 0 ? "not divided" : "divided twice");
+        snprintf(out, bytes, "what is merged is %s by the sum of weights",
+                 rule->weight == 0 ? "not divided" : "divided twice");
     } else if (rule->runs_on) {
         snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
                  rule->sum_alone ? "the sum of weights of" : "what was merged for");

@@ -115,9 +115,11 @@ static void maps_of_bits(void **state)
         place.map.row[k] = 1u << k;
     place.map.flip = 31;
     expect(asc_u, place,
-           "U holds columns out of place: bits 0 to 4 of the column are bits 0 to 4 of the column inverted");
+           "what the tile adds to U holds columns out of place: bits 0 to 4 of the column are bits 0 to 4 of the "
+           "column inverted");
     place.map.flip = 4;
-    expect(asc_u, place, "U holds columns out of place: bit 2 of the column is bit 2 of the column inverted");
+    expect(asc_u, place,
+           "what the tile adds to U holds columns out of place: bit 2 of the column is bit 2 of the column inverted");
     /* Rows of a tile of four: there is no fifth one. */
     place = of(RULE_PLACE);
     place.map = (struct map){.kind = MAP_BITS, .bits = 2, .row = {2, 1}};
