@@ -82,17 +82,12 @@ static void say_view(const struct term *t, char *out, size_t bytes)
 {
     static const char *const views[] = {"all of a tile that others see whole too", "all of a tile that others do not",
                                         "a part of the tile", "nothing of the tile"};
-    const bool all = term_holds(t, 0) && term_holds(t, 1), cut = term_holds(t, 1) && term_holds(t, 2);
-    if (!term_holds(t, 0) && cut) {
-        add(out, bytes, "tiles of which some row does not see all%s", term_holds(t, 3) ? "" : ", where it sees any");
-        return;
-    }
-    add(out, bytes, "rows that see ");
-    for (int i = 0, n = 0; i < 4; i++) {
-        if (!term_holds(t, i) || (all && i == 1))
-            continue;
-        add(out, bytes, "%s%s", n++ ? " or " : "", all && i == 0 ? "all of the tile" : views[i]);
-    }
+    const bool all = term_holds(t, 0) && term_holds(t, 1);
+    const bool cut = !term_holds(t, 0) && term_holds(t, 1) && term_holds(t, 2);
+    add(out, bytes, cut ? "tiles of which some row does not see all" : "rows that see ");
+    for (int i = 0, n = 0; i < 4 && !cut; i++)
+        if (term_holds(t, i) && !(all && i == 1))
+            add(out, bytes, "%s%s", n++ ? " or " : "", all && i == 0 ? "all of the tile" : views[i]);
 }
 
 static void say_term(const struct term *t, char *out, size_t bytes)
