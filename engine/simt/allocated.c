@@ -44,7 +44,7 @@ bool allocated_overrun(char *name, size_t size)
     return name[0];
 }
 
-void *simt_allocate(size_t bytes)
+static void *allocate(size_t bytes, bool host)
 {
     struct allocation *a = calloc(1, sizeof *a);
     void *at = a ? guarded_new(&a->memory, bytes, ALIGN) : NULL;
@@ -54,21 +54,39 @@ void *simt_allocate(size_t bytes)
         free(a);
         return NULL;
     }
-    snprintf(a->name, sizeof a->name, "an allocation of %zu bytes", bytes);
+    snprintf(a->name, sizeof a->name, host ? "a CPU tensor of %zu bytes" : "an allocation of %zu bytes", bytes);
     a->region = (struct simt_region){.name = a->name,
                                      .begin = at,
                                      .bytes = bytes,
                                      .dtype = -1,
-                                     .unwritten = true,
+                                     .unwritten = !host,
+                                     .host = host,
                                      .serial = ++last_serial,
                                      .guard_bytes = a->memory.guard};
-    if (!launch_rehearsed())
+    if (!host && !launch_rehearsed())
         array_fill(at, bytes, ARRAY_POISON_16);
     pthread_mutex_lock(&lock);
     a->next = all;
     all = a;
     pthread_mutex_unlock(&lock);
     return at;
+}
+
+void *simt_allocate(size_t bytes)
+{
+    return allocate(bytes, false);
+}
+
+void *simt_allocate_host(size_t bytes)
+{
+    return allocate(bytes, true);
+}
+
+void allocated_reach_host(bool reached)
+{
+    for (struct allocation *a = all; a; a = a->next)
+        if (a->region.host)
+            guarded_reach(&a->memory, reached);
 }
 
 bool simt_release(void *memory)

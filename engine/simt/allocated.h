@@ -10,4 +10,7 @@ const struct simt_region *allocated_after(const struct simt_region *region);
 /* Whether the bytes around one were written since this was asked last, and which: its name. */
 bool allocated_overrun(char *name, size_t size);
 
+/* Whether what tensors hold in the host's memory can be reached: not while kernels run. */
+void allocated_reach_host(bool reached);
+
 #endif

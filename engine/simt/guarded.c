@@ -64,6 +64,11 @@ bool guarded_intact(const struct guarded *g, const void *at, size_t bytes)
            canary_intact(begin + bytes, g->mapping + g->bytes - g->guard);
 }
 
+void guarded_reach(const struct guarded *g, bool reached)
+{
+    mprotect(g->mapping + g->guard, g->bytes - 2 * g->guard, reached ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
 void guarded_free(struct guarded *g)
 {
     if (g->mapping)

@@ -14,6 +14,7 @@ struct guarded {
 void *guarded_new(struct guarded *g, size_t bytes, size_t align);
 /* Whether what lies between them and the zones is as it was. */
 bool guarded_intact(const struct guarded *g, const void *at, size_t bytes);
+void guarded_reach(const struct guarded *g, bool reached); /* or every access to it is a fault */
 void guarded_free(struct guarded *g);
 
 void array_fill(void *array, size_t bytes, uint16_t pattern);

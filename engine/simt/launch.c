@@ -1,5 +1,7 @@
 #include "engine/simt/launch.h"
 
+#include "engine/simt/allocated.h"
+
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/fiber.h"
 #include "engine/simt/report.h"
@@ -255,7 +257,9 @@ int simt_launch(const struct simt_launch *launch)
     recorders_begin_launch();
     copies_begin_launch();
     atomic_store(&cancelled, false);
+    allocated_reach_host(false);
     const int rc = check(launch) ? -1 : run(launch);
+    allocated_reach_host(true);
     pthread_mutex_unlock(&launch_lock);
     return rc;
 }

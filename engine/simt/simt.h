@@ -62,6 +62,7 @@ struct simt_region {
     bool output;        /* each element is written by one thread, and is to be a number */
     bool unwritten;     /* what nobody has written so far holds ARRAY_POISON_16, repeated */
     unsigned serial;    /* of what host code allocates: no two have the same; 0: it is the run's own */
+    bool host;          /* memory of the CPU: nothing here is a kernel's to reach */
     size_t guard_bytes; /* of the pages on either side that nobody may reach; 0: unknown */
 };
 

@@ -188,7 +188,10 @@ static bool report_near_array(uintptr_t address, const ucontext_t *context, cons
     const uintptr_t distance = nearest ? distance_to(nearest, address) : UINTPTR_MAX;
     if (distance > NEAR_BYTES)
         return false;
-    if (distance == 0)
+    if (distance == 0 && nearest->host)
+        report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "%s %s, which a GPU cannot reach%s", access_word(context),
+                     nearest->name, then);
+    else if (distance == 0)
         report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "write to %s, which is an input%s", nearest->name, then);
     else if (address < (uintptr_t)nearest->begin)
         report_raise(EVENT_ADDRESS, true, NULL, 0, NULL, "%s address %lu bytes before %s%s", access_word(context),
@@ -267,7 +270,7 @@ static bool drop_store(uintptr_t address, ucontext_t *context)
     const struct worker *const w = simt_tls.worker;
     const struct simt_region *region = nearest_to(address);
     const uintptr_t page = address / PAGE * PAGE;
-    if (!w->checks || !region || !is_write(context))
+    if (!w->checks || !region || region->host || !is_write(context))
         return false;
     const uintptr_t begin = (uintptr_t)region->begin / PAGE * PAGE,
                     end = ((uintptr_t)region->begin + region->bytes + PAGE - 1) / PAGE * PAGE;

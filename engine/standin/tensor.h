@@ -14,6 +14,27 @@
 
 namespace at
 {
+/* Memory of a tensor on the CPU. The executor runs kernels on the CPU too, and hides it from them as a GPU does. */
+#if defined(__CUDACC__) && !defined(SIMT_HOST)
+inline void *standin_host_memory(size_t bytes)
+{
+    return malloc(bytes);
+}
+inline void standin_host_free(void *memory)
+{
+    free(memory);
+}
+#else
+inline void *standin_host_memory(size_t bytes)
+{
+    return simt_allocate_host(bytes);
+}
+inline void standin_host_free(void *memory)
+{
+    simt_release(memory);
+}
+#endif
+
 /* Memory of a tensor; freed with the last tensor on it. */
 struct standin_storage {
     void *memory = nullptr;
@@ -22,7 +43,7 @@ struct standin_storage {
     {
         if (on_device)
             standin_cuda(cudaMalloc(&memory, std::max<size_t>(bytes, 1)), "cudaMalloc");
-        else if (!(memory = malloc(std::max<size_t>(bytes, 1))))
+        else if (!(memory = standin_host_memory(std::max<size_t>(bytes, 1))))
             throw std::bad_alloc();
     }
     standin_storage(const standin_storage &) = delete;
@@ -31,7 +52,7 @@ struct standin_storage {
         if (on_device)
             cudaFree(memory);
         else
-            free(memory);
+            standin_host_free(memory);
     }
 };
 
