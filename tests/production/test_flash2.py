@@ -129,10 +129,11 @@ class Mistakes(Sources):
                            *arguments, defines="FLASH_CAUSAL=1", planted=number)
 
     def test_each_is_found(self):
-        """The first run is of none, and builds on the CPU what all others run."""
+        """The first run is of none, and builds on the CPU what all others run. On a GPU the last two, a wait and a barrier
+        left out, need not change a value."""
         status, text = self.planted(0)
         self.assertEqual(status, 0, text)
-        self.each_is_found(MISTAKES, self.planted)
+        self.each_is_found(MISTAKES[:-2] if self.backend == "gpu" else MISTAKES, self.planted)
 
     @unittest.skipIf(Sources.backend == "gpu", "events are the CPU's")
     def test_a_race_names_lines_of_flash_attention(self):

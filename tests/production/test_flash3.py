@@ -15,9 +15,16 @@ MAINLOOP, SOFTMAX, MASK = "mainloop_fwd_sm90_tma_gmma_ws.hpp", "softmax.h", "mas
 
 # Of the mainloop with P V of one tile behind Q K of the next; U is therefore that of the tile before.
 SHARED = "ASC_RECORD_SHARED_BY({0}, asc_row, {1}, asc_col, {2}, thread_idx, NumMmaThreads, (void)0, {3});"
+# One thread tells the producer that the stage is free: what the others read for their probes must have been read by then.
+HAS_READ = """#if ASC_MODE
+#define FLASH_HAS_READ() asm volatile("bar.sync %0, 128;" ::"r"(11 + threadIdx.x / 128) : "memory") // a barrier nobody uses
+#else
+#define FLASH_HAS_READ()
+#endif
+"""
 Q = SHARED.format("q, 0", "kBlockM", "kHeadDim", "sQ(asc_row, asc_col)")
-K = SHARED.format("k, n_block", "kBlockN", "kHeadDim", "sK(asc_row, asc_col, smem_pipe_read.index())")
-V = SHARED.format("v, n_block + 1", "kBlockN", "kHeadDimV", "sV(asc_col, asc_row, {0}.index())")
+K = SHARED.format("k, n_block", "kBlockN", "kHeadDim", "sK(asc_row, asc_col, smem_pipe_read.index())") + " FLASH_HAS_READ();"
+V = SHARED.format("v, n_block + 1", "kBlockN", "kHeadDimV", "sV(asc_col, asc_row, {0}.index())") + " FLASH_HAS_READ();"
 S = "ASC_CUTE_C(s, n_block, tiled_mma_qk.get_thread_slice(thread_idx), kBlockM, kBlockN, tSrS);"
 P = "ASC_CUTE_C(p, n_block, tiled_mma_qk.get_thread_slice(thread_idx), kBlockM, kBlockN, make_tensor(tOrP.data(), tSrS.layout()));"
 U = "ASC_CUTE_C(u, n_block + 1, thread_mma_pv, kBlockM, kHeadDimV, tOrO);"
@@ -40,7 +47,7 @@ def add_probes(folder):
     begin, end = text.index("        if constexpr (IntraWGOverlap) {\n            Tensor tSrS"), text.index("// No intra-WG overlap")
     head = flash.add_lines(text[:begin], {}, {"int const bidh_kv = !PackGQA ? params.qhead_per_khead_divmod.divide(bidh)":
                                               ["ASC_AT(bidb, bidh, m_block);"]})
-    path.write_text('#include "attnscope_cute.h"\n' + head + flash.add_lines(text[begin:end], BEFORE, BEHIND).rstrip("\n") +
+    path.write_text('#include "attnscope_cute.h"\n' + HAS_READ + head + flash.add_lines(text[begin:end], BEFORE, BEHIND).rstrip("\n") +
                     text[end:], encoding="utf-8")
 
 
