@@ -132,7 +132,7 @@ const char *const simt_compile_flags[] = {
     "c++",
     "-std=c++17",
     "-O2",
-    "-g",
+    "-g1", /* files, lines and calls: half of what -g takes to compile CuTe is variables, which nothing here reads */
     "-ftrack-macro-expansion=0", /* an error in a probe stands at the probe's line, not inside its macro */
     "-fno-working-directory",    /* the preprocessed text must not name the folder: it is hashed */
     "-fno-omit-frame-pointer",   /* who called what issued a cp.async (copies.c) */
@@ -149,7 +149,7 @@ const char *const simt_compile_flags[] = {
 };
 
 #define COMMON                                                                                                         \
-    "-x", "c++", "-std=c++17", "-O2", "-g", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
+    "-x", "c++", "-std=c++17", "-O2", "-g1", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
         "-Wno-unknown-pragmas", "-Wno-attributes", "-ftrivial-auto-var-init=pattern"
 #define CHECKED                                                                                                        \
     COMMON, "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment", "-fdata-sections" /* link_stub_spread */
