@@ -1,5 +1,6 @@
 #include "cli/options.h"
 #include "cli/report.h"
+#include "engine/run/ahead.h"
 #include "engine/study/retry.h"
 
 #include <signal.h>
@@ -152,7 +153,11 @@ int command_run(const struct options *o, struct err *err)
     if ((o->isolate && isolation_parse(o->isolate, o->feed, &request, err) != 0) ||
         options_open(o, o->files[0], &s, err) != 0)
         return -1;
+    const bool compares = o->probes == ASKED_COMPARE && s->subject.has_scenario;
+    struct build_ahead *plain =
+        compares ? build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE) : NULL;
     int status = options_finish(s, err);
+    build_ahead_end(plain, status == 0);
     if (status == 0)
         options_look_bias(o, s);
     if (status == 0 && o->output)

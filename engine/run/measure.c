@@ -64,6 +64,13 @@ int measure_plain(struct recorder *r, const struct runner_paths *paths, const st
     return failed;
 }
 
+bool measures_beside(const struct runner_paths *paths, const struct scenario *scenario)
+{
+    struct err none;
+    return (scenario->profile == SCENARIO_PROFILE_YES || scenario->budget.stated) &&
+           measure_ready(paths, scenario, "", &none) == 0;
+}
+
 void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                     const struct runner_progress *progress, struct trace_info *info)
 {

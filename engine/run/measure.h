@@ -13,6 +13,8 @@ int measure_ready(const struct runner_paths *paths, const struct scenario *scena
 int measure_plain(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario, bool counters,
                   const struct runner_progress *progress, struct trace_launches *out, struct err *err);
 
+/* Whether a run of the scenario will be on a GPU, and wants something measured beside it. */
+bool measures_beside(const struct runner_paths *paths, const struct scenario *scenario);
 /* What of a run on a GPU its scenario wants measured beside it (budget, profile); nothing on the CPU. What fails there
    is said in info->launches.not_measured, the run stands. r: as measure_plain's. */
 void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,

@@ -301,25 +301,49 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
     return result;
 }
 
+/* What is asked of build_debuggee(). */
+static int ask_build(const struct runner_paths *paths, const struct scenario *scenario, enum probes probes,
+                     struct gpu_device *gpu, const struct runner_progress *progress, struct build_request *request,
+                     struct err *err)
+{
+    *request = (struct build_request){.kernel = scenario->kernel,
+                                      .patch = scenario->patch,
+                                      .define = scenario->define,
+                                      .include = scenario->include,
+                                      .flags = scenario->flags,
+                                      .probes = probes,
+                                      .dtype = scenario->problem.dtype,
+                                      .head_dim = scenario->problem.head_dim};
+    char note[512];
+    if (backend_choose(paths, scenario, request, gpu, note, sizeof note, err) != 0)
+        return -1;
+    if (*note && progress && progress->log)
+        progress->log(progress->ctx, note);
+    return 0;
+}
+
+int record_build(const struct runner_paths *paths, const struct scenario *scenario, enum probes probes,
+                 const struct runner_progress *progress, struct err *err)
+{
+    struct build_request request;
+    struct gpu_device gpu;
+    struct build built;
+    if (ask_build(paths, scenario, probes, &gpu, progress, &request, err) != 0 ||
+        build_debuggee(paths, &request, progress, &built, err) != 0)
+        return -1;
+    build_free(&built);
+    return 0;
+}
+
 int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                  enum probes probes, const struct runner_progress *progress, struct err *err)
 {
     struct build built = {0};
-    struct build_request request = {.kernel = scenario->kernel,
-                                    .patch = scenario->patch,
-                                    .define = scenario->define,
-                                    .include = scenario->include,
-                                    .flags = scenario->flags,
-                                    .probes = probes,
-                                    .dtype = scenario->problem.dtype,
-                                    .head_dim = scenario->problem.head_dim,
-                                    .last = &r->build};
-    char note[512];
+    struct build_request request;
     r->probes = probes;
-    if (backend_choose(paths, scenario, &request, &r->gpu, note, sizeof note, err) != 0)
+    if (ask_build(paths, scenario, probes, &r->gpu, progress, &request, err) != 0)
         return -1;
-    if (*note && progress && progress->log)
-        progress->log(progress->ctx, note);
+    request.last = &r->build;
     const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
     if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);

@@ -2,6 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/file_map.h"
+#include "engine/run/ahead.h"
 #include "engine/run/measure.h"
 #include "engine/session/work_parts.h"
 #include "engine/verdict/onset.h"
@@ -105,6 +106,17 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
                       &w->trace, err);
 }
 
+static void run(struct work *w, const struct runner_progress *progress, struct err *err)
+{
+    struct build_ahead *plain = measures_beside(w->paths, w->scenario)
+                                    ? build_ahead_start(w->paths, w->scenario, PROBES_NONE)
+                                    : NULL;
+    const int failed = record(&w->recorder, w->paths, w->scenario, progress, &w->trace, err);
+    build_ahead_end(plain, failed == 0);
+    if (failed == 0)
+        measure_beside(&w->plain_recorder, w->paths, w->scenario, progress, &w->trace->info);
+}
+
 static int look_step(void *ctx, int worker)
 {
     struct work *w = ctx;
@@ -137,8 +149,8 @@ static void *work_thread(void *ctx)
         look(w, &err);
     else if (w->run)
         isolate(w, &progress, &err);
-    else if (w->scenario && record(&w->recorder, w->paths, w->scenario, &progress, &w->trace, &err) == 0)
-        measure_beside(&w->plain_recorder, w->paths, w->scenario, &progress, &w->trace->info);
+    else if (w->scenario)
+        run(w, &progress, &err);
     /* A run that ended early has left a trace: it is shown, and judged as far as it goes. */
     if (w->trace && !w->seek) {
         /* The cancel that ended the run is spent; another one, or quitting, ends the judging too. */
