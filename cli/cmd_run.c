@@ -1,5 +1,6 @@
 #include "cli/options.h"
 #include "cli/report.h"
+#include "engine/base/clock.h"
 #include "engine/run/ahead.h"
 #include "engine/study/retry.h"
 
@@ -75,7 +76,7 @@ static void on_interrupt(int number)
 
 /* Asks a second run where this one tells no cause. What interrupts that leaves what the first one says. */
 static int ask_again(const struct session_run *run, const struct runner_paths *paths, const struct scenario *made_by,
-                     struct err *err)
+                     struct runner_spent *spent, struct err *err)
 {
     struct sigaction act = {.sa_handler = on_interrupt}, before;
     struct runner_progress progress = *options_progress();
@@ -84,10 +85,12 @@ static int ask_again(const struct session_run *run, const struct runner_paths *p
     if (!made_by || !run->judgement || !retry_wanted(run->trace, run->judgement))
         return 0;
     progress.cancel = &interrupted;
+    const double begun = clock_seconds();
     sigaction(SIGINT, &act, &before);
     const int failed = retry_run(paths, made_by, run->trace, run->judgement, &progress, &found, &why);
     sigaction(SIGINT, &before, NULL);
     text_progress("");
+    spent->step[STEP_CHECKED] += clock_seconds() - begun;
     if (!failed && retry_tell(&found, run->judgement) != 0)
         return err_no_memory(err, "", "the second run");
     if (failed && why.code != ERR_CANCELLED) {
@@ -120,7 +123,8 @@ static void write_log(const struct session *s, FILE *out)
 /* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
-    const int asked = o->no_retry ? 0 : ask_again(&s->run, &s->subject.paths, session_made_by(s), err);
+    const int asked =
+        o->no_retry ? 0 : ask_again(&s->run, &s->subject.paths, session_made_by(s), &s->job.spent, err);
     json_t *json = o->json ? report_json(s, o->files[0], &s->job.err) : NULL;
     if (!o->json) {
         write_log(s, text_out());
@@ -138,6 +142,10 @@ static int report(const struct options *o, struct session *s, const struct isola
             *err = of_comparison;
         status = compared == 0 || status < 0 ? status : compared;
     }
+    if (o->times && json)
+        json_object_set_new(json, "times", report_json_times(&s->job.spent));
+    else if (o->times)
+        report_write_times(&s->job.spent, text_out());
     if (status >= 0 && o->isolate && isolate(s, request, json, err) != 0)
         status = -1;
     if (o->json && report_dump(json, text_out(), status < 0 ? NULL : err) != 0)

@@ -170,6 +170,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_NO_RETRY:
         o->no_retry = true;
         return 0;
+    case OPTION_TIMES:
+        o->times = true;
+        return 0;
     case OPTION_BIAS:
         o->bias = true;
         return 0;

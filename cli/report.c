@@ -327,3 +327,26 @@ void report_write_unquantized(const struct unquantized_error *error, FILE *out)
     else
         fprintf(out, "O against unquantized inputs: max %.3g, rms %.3g\n", error->largest, error->rms);
 }
+
+static void write_time(const char *name, int indent, double seconds, FILE *out)
+{
+    char text[32];
+    units_seconds(seconds, text, sizeof text);
+    fprintf(out, "%*s%-*s %9s\n", indent, "", 50 - indent, name, text);
+}
+
+void report_write_times(const struct runner_spent *spent, FILE *out)
+{
+    double all = 0;
+    fputs("where the time went\n", out);
+    for (int i = STEP_NONE + 1; i < STEP_COUNT; i++) {
+        if (spent->step[i] > 0)
+            write_time(runner_step_words((enum runner_step)i), 2, spent->step[i], out);
+        for (int part = 0; i == STEP_COMPILING && part < spent->n_parts; part++)
+            write_time(spent->part[part].name, 4, spent->part[part].seconds, out);
+        all += spent->step[i];
+    }
+    write_time("in all", 2, all, out);
+    if (runner_built_before(spent))
+        fputs("  nothing was compiled: the program was built before\n", out);
+}

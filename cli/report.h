@@ -94,6 +94,10 @@ int junit_write(const char *path, const struct check_result *results, size_t n, 
 void report_write_isolation(const struct session *s, FILE *out);
 json_t *report_json_isolation(const struct session *s); /* as report_json() */
 
+/* `run --times`: a line for each step that the run came to. */
+void report_write_times(const struct runner_spent *spent, FILE *out);
+json_t *report_json_times(const struct runner_spent *spent); /* as report_json() */
+
 /* What became of `run --probes compare`. */
 void report_write_probes(const struct probe_effect *effect, FILE *out);
 json_t *report_json_probes(const struct probe_effect *effect); /* as report_json() */

@@ -696,3 +696,14 @@ int report_dump(const json_t *json, FILE *out, struct err *err)
         return err_errno(err, "", "standard output cannot be written");
     return 0;
 }
+
+json_t *report_json_times(const struct runner_spent *spent)
+{
+    json_t *steps = json_object(), *parts = json_object();
+    for (int i = STEP_NONE + 1; i < STEP_COUNT; i++)
+        if (spent->step[i] > 0)
+            json_object_set_new(steps, runner_step_words((enum runner_step)i), json_real(spent->step[i]));
+    for (int i = 0; i < spent->n_parts; i++)
+        json_object_set_new(parts, spent->part[i].name, json_real(spent->part[i].seconds));
+    return json_pack("{s:b, s:o, s:o}", "built_before", runner_built_before(spent), "steps", steps, "compiling", parts);
+}

@@ -34,6 +34,11 @@ void runner_report(const struct runner_progress *progress, enum runner_step step
         progress->report(progress->ctx, step, done, total);
 }
 
+bool runner_built_before(const struct runner_spent *spent)
+{
+    return spent->step[STEP_READING] > 0 && !(spent->step[STEP_LINKING] > 0);
+}
+
 static struct diagnose names_of(const struct build_job *job, int source)
 {
     return (struct diagnose){job->sources[source].named, job->sources[source].user, job->without_header};
@@ -422,12 +427,46 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
     return failed ? -1 : 0;
 }
 
+/* nvcc --time: "file , phase , ... , milliseconds , ms" a line, below one of titles. */
+static void tell_parts(const struct build_job *job, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *name = strchr(line, ',');
+        char *unit = strrchr(line, ',');
+        if (!name || unit == name || !strstr(unit, "ms"))
+            continue;
+        *unit = '\0';
+        const char *number = strrchr(line, ',');
+        char phase[40];
+        if (number > name && sscanf(name + 1, " %39[^,]", phase) == 1) {
+            for (size_t n = strlen(phase); n && phase[n - 1] == ' ';)
+                phase[--n] = '\0';
+            job->progress->part(job->progress->ctx, phase, 1e-3 * strtod(number + 1, NULL));
+        }
+    }
+}
+
+static void tell_times(const struct build_job *job, const char *path)
+{
+    char *text = NULL;
+    if (cache_read_text(path, "the compiler's times", &text, NULL) == 0)
+        tell_parts(job, text);
+    free(text);
+}
+
 static int compile_source(struct build_job *job, int source, const char *work, const char *object, struct err *err)
 {
     const char *text = job->sources[source].rewritten;
-    char rewritten[640];
+    char rewritten[640], times[640];
     const char *more[] = {"-c", job->sources[source].path, "-o", object, NULL, NULL, NULL};
+    const bool timed = job->tools->time_flag && job->progress && job->progress->part;
     struct process_output output;
+    if (timed) {
+        snprintf(times, sizeof times, "%s/times%d.csv", work, source);
+        more[4] = job->tools->time_flag;
+        more[5] = times;
+    }
     if (text) {
         static const char name[] = "kernel.ii";
         const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
@@ -440,6 +479,8 @@ static int compile_source(struct build_job *job, int source, const char *work, c
         return -1;
     rename_output(job, &output);
     const int failed = output.status;
+    if (timed && !failed)
+        tell_times(job, times);
     const struct diagnose names = names_of(job, source);
     if (failed)
         diagnose_compiler(&names, output.err, err);

@@ -120,6 +120,7 @@ const struct toolchain toolchain_gpu = {
     .link_flags = link_flags,
     .preprocess = preprocess,
     .scan_gpu_only = false,
+    .time_flag = "--time",
     .missing = missing,
     .find_compiler = find_compiler,
     .add_arguments = add_arguments,

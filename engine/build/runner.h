@@ -40,7 +40,21 @@ struct runner_progress {
     void (*remarks)(void *ctx, size_t lines, bool cached);
     /* May be NULL. A file of the user's that the kernel includes; told by builds that ask a compiler. */
     void (*reads)(void *ctx, const char *path);
+    /* May be NULL. What a part of STEP_COMPILING took, by the compiler's own word for it. */
+    void (*part)(void *ctx, const char *name, double seconds);
 };
+
+/* Where the time of a run goes. */
+#define SPENT_PARTS_MAX 12
+struct runner_spent {
+    double step[STEP_COUNT]; /* seconds; 0: it did not come to that */
+    struct {
+        char name[40];
+        double seconds;
+    } part[SPENT_PARTS_MAX]; /* of STEP_COMPILING, [n_parts]: those that the compiler tells of */
+    int n_parts;
+};
+bool runner_built_before(const struct runner_spent *spent); /* a program was asked for, and none had to be made */
 void runner_report(const struct runner_progress *progress, enum runner_step step, double done, double total);
 
 /* A file of the user's that a patch changes, beside the kernel's. */

@@ -350,7 +350,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         if (!r->guardian && (memory == MEMORY_AUTO || memory == MEMORY_GUARD))
             r->guardian = guardian_start(paths); /* it is ready when the build is */
     }
-    runner_report(progress, STEP_COMPILING, 0, 0);
+    runner_report(progress, STEP_READING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
     if (r->child && (!child_alive(r->child) || strcmp(built.program, r->build.program) != 0)) {

@@ -240,6 +240,7 @@ bool session_update(struct session *s)
         s->job.phase = mail.phase;
         s->job.step = mail.step;
         s->job.step_since = mail.since;
+        s->job.spent = mail.spent;
     }
     s->job.done = mail.done;
     s->job.total = mail.total;

@@ -54,6 +54,7 @@ struct session_job {
     enum runner_step step;
     double done, total;                 /* of the step; total 0: unknown */
     double step_since;                  /* monotonic seconds */
+    struct runner_spent spent;          /* by the steps that have ended */
     bool made_run;                      /* it has come to a run that is shown */
     struct trace *opened;               /* owned: a saved trace that is not judged yet */
     struct isolation_request isolating; /* the one that was asked for last */

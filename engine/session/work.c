@@ -17,10 +17,8 @@ static void on_report(void *ctx, enum runner_step step, double done, double tota
 {
     struct work *w = ctx;
     pthread_mutex_lock(&w->lock);
-    if (step != w->mail.step) {
-        w->mail.step = step;
-        w->mail.since = clock_seconds();
-    }
+    if (step != w->mail.step)
+        work_turn(w, step);
     if (step == STEP_RUNNING || step == STEP_FIRST_PASS)
         w->mail.phase = PHASE_RUNNING;
     w->mail.done = done;
@@ -44,6 +42,21 @@ static void on_remarks(void *ctx, size_t lines, bool cached)
     pthread_mutex_lock(&w->lock);
     w->mail.log.n_remarks += lines;
     w->mail.log.fresh_remarks |= !cached;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_part(void *ctx, const char *name, double seconds)
+{
+    struct work *w = ctx;
+    struct runner_spent *spent = &w->mail.spent;
+    int i = 0;
+    pthread_mutex_lock(&w->lock);
+    while (i < spent->n_parts && strcmp(spent->part[i].name, name) != 0)
+        i++;
+    if (i < SPENT_PARTS_MAX && i == spent->n_parts)
+        snprintf(spent->part[spent->n_parts++].name, sizeof spent->part[i].name, "%s", name);
+    if (i < SPENT_PARTS_MAX)
+        spent->part[i].seconds += seconds;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -144,7 +157,7 @@ static void *work_thread(void *ctx)
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
     struct runner_progress progress = {
-        .report = on_report, .log = on_log, .remarks = on_remarks, .ctx = w, .cancel = &w->cancel, .reads = on_reads};
+        .report = on_report, .log = on_log, .remarks = on_remarks, .ctx = w, .cancel = &w->cancel, .reads = on_reads, .part = on_part};
     if (w->seek)
         look(w, &err);
     else if (w->run)
@@ -161,6 +174,7 @@ static void *work_thread(void *ctx)
             err = judge_err;
     }
     pthread_mutex_lock(&w->lock);
+    work_turn(w, STEP_NONE);
     w->mail.err = err;
     w->mail.finished = 1;
     pthread_mutex_unlock(&w->lock);
@@ -204,7 +218,8 @@ int work_run(struct work *w, const struct runner_paths *paths, const struct scen
     w->run = NULL;
     w->trace = NULL;
     w->judgement = NULL;
-    work_enter(w, PHASE_BUILDING, STEP_COMPILING);
+    w->mail.spent = (struct runner_spent){0};
+    work_enter(w, PHASE_BUILDING, STEP_READING);
     return start(w, NULL);
 }
 

@@ -13,6 +13,7 @@ struct mail {
     enum runner_step step;
     double done, total;
     double since;                /* monotonic seconds when this step began */
+    struct runner_spent spent;   /* by the steps that have ended */
     struct trace *trace;         /* NULL: no new one */
     struct judgement *judgement; /* comes with trace */
     bool complete;               /* every slot is judged, findings[n_findings] are all there are */

@@ -29,13 +29,21 @@ void work_signal(struct work *w)
     work_wake(w);
 }
 
+void work_turn(struct work *w, enum runner_step step)
+{
+    const double now = clock_seconds();
+    if (w->mail.step != STEP_NONE)
+        w->mail.spent.step[w->mail.step] += now - w->mail.since;
+    w->mail.step = step;
+    w->mail.since = now;
+}
+
 void work_enter(struct work *w, enum phase phase, enum runner_step step)
 {
     pthread_mutex_lock(&w->lock);
     w->mail.phase = phase;
-    w->mail.step = step;
+    work_turn(w, step);
     w->mail.done = w->mail.total = 0;
-    w->mail.since = clock_seconds();
     pthread_mutex_unlock(&w->lock);
     work_signal(w);
 }

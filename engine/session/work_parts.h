@@ -68,6 +68,8 @@ void work_drop_mail(struct mail *mail);
 /* Something is in the mail. */
 void work_signal(struct work *w);
 void work_enter(struct work *w, enum phase phase, enum runner_step step);
+/* Another step begins, and what the last one took is known; under the lock. */
+void work_turn(struct work *w, enum runner_step step);
 /* Judges w->trace and looks for causes; the judgement is mailed at once, so that views see it fill. */
 int work_judge_trace(struct work *w, struct err *err);
 

@@ -540,6 +540,13 @@ static void take_remarks(void *ctx, size_t n, bool cached)
     lines->fresh |= !cached;
 }
 
+static void take_part(void *ctx, const char *name, double seconds)
+{
+    char *told = ctx;
+    const size_t n = strlen(told);
+    snprintf(told + n, 200 - n, "%s %f, ", name, seconds);
+}
+
 /* What a compiler reads beside its arguments; each value is a program of its own, the first one that of before. */
 static void test_environment(void **state)
 {
@@ -549,7 +556,14 @@ static void test_environment(void **state)
         "#!/bin/sh\n"
         "for a; do case $a in --version) echo fake; exit;; -E) echo 'int x;'; exit;; esac; done\n"
         "while [ \"$1\" != -o ]; do shift; done\n"
-        "echo '#!/bin/sh' > \"$2\"; chmod +x \"$2\"\n";
+        "echo '#!/bin/sh' > \"$2\"; chmod +x \"$2\"\n"
+        "if [ \"$3\" = --time ]; then cat > \"$4\" <<END\n"
+        "source file name , phase name , phase input files , phase output file , arch , tool, metric , unit\n"
+        "k.cu , gcc (preprocessing 4) , k.cu  , /tmp/k.ii ,  , nvcc , 864.5490 , ms\n"
+        "k.cu , cicc ,  /tmp/k.ii  , /tmp/k.ptx , compute_90a , nvcc , 1500.0000 , ms\n"
+        " , nvcc (driver) ,  , k.o ,  , nvcc , 0.5 , ms\n"
+        "END\n"
+        "fi\n";
     char path[200], plain[700];
     struct build b;
     struct err err;
@@ -597,8 +611,11 @@ static void test_environment(void **state)
     for (int i = 0; i < 4; i++) {
         if (flags[i][0])
             setenv(flags[i][0], flags[i][1], 1);
-        if (build_debuggee(&paths, &request, NULL, &b, &err))
+        char told[200] = "";
+        const struct runner_progress progress = {.part = take_part, .ctx = told};
+        if (build_debuggee(&paths, &request, &progress, &b, &err))
             fail_msg("%s: %s", err.where, err.message);
+        assert_string_equal(told, "gcc (preprocessing 4) 0.864549, cicc 1.500000, nvcc (driver) 0.000500, ");
         snprintf(programs[i], sizeof programs[i], "%s", b.program);
         assert_int_equal(b.from_cache, 0);
         for (int k = 0; k < i; k++)
