@@ -123,8 +123,7 @@ static void write_log(const struct session *s, FILE *out)
 /* The exit status is the ordinary run's; where that is good, the comparison's. */
 static int report(const struct options *o, struct session *s, const struct isolation_request *request, struct err *err)
 {
-    const int asked =
-        o->no_retry ? 0 : ask_again(&s->run, &s->subject.paths, session_made_by(s), &s->job.spent, err);
+    const int asked = o->no_retry ? 0 : ask_again(&s->run, &s->subject.paths, session_made_by(s), &s->job.spent, err);
     json_t *json = o->json ? report_json(s, o->files[0], &s->job.err) : NULL;
     if (!o->json) {
         write_log(s, text_out());

@@ -121,9 +121,8 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
 
 static void run(struct work *w, const struct runner_progress *progress, struct err *err)
 {
-    struct build_ahead *plain = measures_beside(w->paths, w->scenario)
-                                    ? build_ahead_start(w->paths, w->scenario, PROBES_NONE)
-                                    : NULL;
+    struct build_ahead *plain =
+        measures_beside(w->paths, w->scenario) ? build_ahead_start(w->paths, w->scenario, PROBES_NONE) : NULL;
     const int failed = record(&w->recorder, w->paths, w->scenario, progress, &w->trace, err);
     build_ahead_end(plain, failed == 0);
     if (failed == 0)
@@ -156,8 +155,13 @@ static void *work_thread(void *ctx)
 {
     struct work *w = ctx;
     struct err err = {0}, judge_err = {0};
-    struct runner_progress progress = {
-        .report = on_report, .log = on_log, .remarks = on_remarks, .ctx = w, .cancel = &w->cancel, .reads = on_reads, .part = on_part};
+    struct runner_progress progress = {.report = on_report,
+                                       .log = on_log,
+                                       .remarks = on_remarks,
+                                       .ctx = w,
+                                       .cancel = &w->cancel,
+                                       .reads = on_reads,
+                                       .part = on_part};
     if (w->seek)
         look(w, &err);
     else if (w->run)

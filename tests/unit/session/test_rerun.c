@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[TEMPORARY];
@@ -175,6 +176,32 @@ static void headers_and_kernel(void **state)
     assert_non_null(strstr(words, "S better"));
     wait_quiet(s);
     assert_int_equal(s->runs.made, 3);
+    session_free(s);
+}
+
+/* Those of a folder that `include` names: a header there, one that it includes, and one that a save adds. */
+static void headers_of_include_folders(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/scale.h", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/inc", folder);
+    mkdir(path, 0755);
+    put("inc/scale.h", "#include \"deeper.h\"\n");
+    put("inc/deeper.h", "#define SCALE p.scale\n");
+    put("s.ini", "[scenario]\nkernel = k.cu\ninclude = inc\nbackend = cpu\n[shape]\nheads = 1\nq_len = 64\n");
+    struct session *s = watching();
+    put("inc/deeper.h", "#define SCALE p.scale * 2\n");
+    wait_runs(s, 2);
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    put("inc/late.h", "#define SCALE p.scale\n");
+    put("inc/scale.h", "#include \"late.h\"\n");
+    wait_runs(s, 3);
+    assert_string_equal(session_verdict_word(s), "CLEAN");
+    put("inc/late.h", "#define SCALE p.scale * 3\n");
+    wait_runs(s, 4);
+    assert_string_equal(session_verdict_word(s), "FAIL");
     session_free(s);
 }
 
@@ -401,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(headers_and_kernel, begin),
+        cmocka_unit_test_setup(headers_of_include_folders, begin),
         cmocka_unit_test_setup(kept_runs_stay, begin),
         cmocka_unit_test_setup(saves_during_a_run_are_one_more, begin),
         cmocka_unit_test_setup(a_build_that_fails_keeps_the_run, begin),
