@@ -61,6 +61,31 @@ static struct block block_of(const struct stage *stage, uint64_t seed)
     return b;
 }
 
+/* Seeds of which the first that gives what tells is taken: where few rows see keys, most blocks hold no product. */
+enum { ATTEMPTS = 16, ATTEMPT = 4 };
+
+static int products_in(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch,
+                       const struct block *b)
+{
+    int n = 0;
+    for (int row = b->row; row < b->row + b->rows; row++)
+        for (int col = b->col; col < b->col + b->cols; col++)
+            n += s->at.hidden[row] < s->at.visible[row] && is_product(c, s, ch, row, col);
+    return n;
+}
+
+static struct block telling_block(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch,
+                                  uint64_t seed)
+{
+    const struct block first = block_of(&s->stage[ch], seed);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        const struct block b = block_of(&s->stage[ch], seed + (uint64_t)(i * ATTEMPT));
+        if (products_in(c, s, ch, &b) >= FINGERPRINT_SIDE)
+            return b;
+    }
+    return first;
+}
+
 /* One element of a block under every way. */
 struct comparison_of_ways {
     const struct fingerprint_stage *stage;
@@ -100,7 +125,7 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
                       enum asc_channel ch, uint64_t seed)
 {
     const struct stage *stage = &s->stage[ch];
-    const struct block b = block_of(stage, seed);
+    const struct block b = telling_block(c, s, ch, seed);
     const enum dtype t = scratch_captured(s, c, ch)->dtype;
     struct comparison_of_ways x = {.stage = f};
     struct product product;
@@ -141,7 +166,13 @@ static uint64_t block_seed(int sample, int block)
 /* Which of the visited tiles block number `block` lies in. */
 static int block_tile(const struct oracle_case *c, int sample, int block)
 {
-    return scatter(block_seed(sample, block) | 1, c->n_visited);
+    const uint64_t seed = block_seed(sample, block) | 1;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        const int visit = scatter(seed + (uint64_t)(i * ATTEMPT), c->n_visited);
+        if (schedule_sees(c, c->order[visit]))
+            return visit;
+    }
+    return scatter(seed, c->n_visited);
 }
 
 static void add_tile(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *s, int visit, int sample,

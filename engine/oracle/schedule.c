@@ -45,6 +45,14 @@ int schedule_visible(const struct oracle_case *c, int r, int kv)
     return (int)clamp(schedule_range(c, r).last - (int64_t)kv * c->bc, 0, c->bc);
 }
 
+bool schedule_sees(const struct oracle_case *c, int kv)
+{
+    for (int r = c->in_q.rows - 1; r >= 0; r--)
+        if (schedule_hidden(c, r, kv) < schedule_visible(c, r, kv))
+            return true;
+    return false;
+}
+
 int schedule_hidden(const struct oracle_case *c, int r, int kv)
 {
     return (int)clamp(schedule_range(c, r).first - (int64_t)kv * c->bc, 0, schedule_visible(c, r, kv));

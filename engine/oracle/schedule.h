@@ -26,6 +26,8 @@ int schedule_cols(const struct oracle_case *c, int kv);
    none. */
 int schedule_hidden(const struct oracle_case *c, int r, int kv);
 int schedule_visible(const struct oracle_case *c, int r, int kv);
+/* Whether any row sees any key of it. */
+bool schedule_sees(const struct oracle_case *c, int kv);
 
 /* Whether no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
 bool schedule_masked(const struct oracle_case *c, int kv);

@@ -1,6 +1,7 @@
 #include "engine/verdict/judgement.h"
 
 #include "engine/oracle/fingerprint.h"
+#include "engine/oracle/schedule.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
@@ -56,6 +57,28 @@ static int sample_slot(int sample, int samples, int n_slots)
     return first + sample * 5 % (next - first);
 }
 
+/* Whether any row sees a key of a tile that was visited: no other slot holds sums that tell. */
+static bool slot_sees(const struct oracle_case *c)
+{
+    for (int visit = 0; visit < c->n_visited; visit++)
+        if (schedule_sees(c, c->order[visit]))
+            return true;
+    return false;
+}
+
+/* From `slot` on, round all of them, the first that sees a key; 1: none does. */
+static int make_seeing(const struct trace *t, int slot, int n_slots, struct slot_case *c)
+{
+    for (int i = 0; i < n_slots; i++) {
+        if (slot_case_make(t, (slot + i) % n_slots, c) != 0)
+            return -1;
+        if (slot_sees(&c->c))
+            return 0;
+        slot_case_free(c);
+    }
+    return 1;
+}
+
 int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch)
 {
     const struct asc_conventions *conventions = &t->conventions;
@@ -64,8 +87,9 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
         return 0;
     for (int i = 0; i < samples; i++) {
         struct slot_case c;
-        if (slot_case_make(t, sample_slot(i, samples, j->n_slots), &c) != 0)
-            return -1;
+        const int blind = make_seeing(t, sample_slot(i, samples, j->n_slots), j->n_slots, &c);
+        if (blind)
+            return blind < 0 ? -1 : 0;
         const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, i, FINGERPRINT_BLOCKS / samples);
         slot_case_free(&c);
         if (failed)

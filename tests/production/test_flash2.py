@@ -61,8 +61,7 @@ class Clean(Sources):
     def test_causal(self):
         """Both tails, and rows without any key."""
         for lengths in ("q_len = 300\nkv_len = 333", "q_len = 400\nkv_len = 130"):
-            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1",
-                       exact="400" not in lengths)  # of these too few elements have keys for bits to tell
+            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1")
 
     def test_bf16(self):
         self.clean("[shape]\nheads = 2\nq_len = 300\ncausal = bottom-right\ndtype = bf16", defines="FLASH_CAUSAL=1")

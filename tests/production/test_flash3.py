@@ -69,8 +69,7 @@ class Clean(Sources):
     def test_causal(self):
         """Tails, and rows without any key."""
         for lengths in ("q_len = 1024", "q_len = 300\nkv_len = 777", "q_len = 400\nkv_len = 130"):
-            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1",
-                       exact="400" not in lengths)
+            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1")
 
     def test_other_layout(self):
         self.clean("[shape]\nheads = 2\nbatch = 2\nq_len = 300\nkv_len = 333\nlayout = BLHD")
