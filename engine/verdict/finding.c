@@ -4,6 +4,7 @@
 #include "engine/verdict/case.h"
 #include "engine/verdict/explain.h"
 #include "engine/verdict/measured.h"
+#include "engine/verdict/misplaced.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/stored.h"
 #include <stdio.h>
@@ -261,14 +262,19 @@ static void write_stored(struct finding *f, const struct trace *t, const struct 
 }
 
 /* few: a cause fits, but on less than it takes to be named. */
-static void write_text(struct finding *f, const struct trace *t, const struct stage_summary *stage, const char *why,
-                       int above, int few)
+static void write_text(struct finding *f, const char *misplaced, const struct trace *t,
+                       const struct stage_summary *stage, const char *why, int above, int few)
 {
     const char *label = channel_label(f->channel);
     const unsigned long long bad = stage->bad_local, all = stage->elements;
     if (f->channel == asc_lse && t->conventions.no_lse) {
         snprintf(f->text, sizeof f->text, "%s is written in %llu of %llu elements, but the kernel declares no_lse",
                  label, bad, all);
+        return;
+    }
+    if (f->cause == CAUSE_NONE && misplaced[0]) {
+        snprintf(f->text, sizeof f->text, "%s is not as declared in %llu of %llu elements: %s", label, bad, all,
+                 misplaced);
         return;
     }
     if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
@@ -475,7 +481,10 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     }
     if (f->cause == CAUSE_NONE)
         failed |= take_causes(testing, !declarations_first(testing->summary), f);
-    if (f->cause == CAUSE_NONE && f->output_right && written && !testing->declared[ch].fields[0])
+    char misplaced[MISPLACED_BYTES] = "";
+    if (f->cause == CAUSE_NONE && f->output_right && ch < asc_o && !testing->declared[ch].fields[0])
+        failed |= misplaced_words(testing->j, testing->t, ch, testing->scratch, misplaced);
+    if (f->cause == CAUSE_NONE && f->output_right && written && !misplaced[0] && !testing->declared[ch].fields[0])
         failed |= explain_rounding(testing, ch, &found);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
@@ -490,7 +499,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         take_explanation(testing, &found, f);
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
-    write_text(f, testing->t, stage, declared.why, testing->above, few);
+    write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
     return f->declaration[0] && declared.lags ? describe_lag(testing, f) : 0;
 }
 
