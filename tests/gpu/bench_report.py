@@ -103,7 +103,7 @@ Probes write into device memory, which is copied out when the kernel has ended, 
 of pinned memory beside what the copy engine moves: as many bytes from device memory into pinned memory, in the same run. Aim:
 90 %.
 
-"""
+""" + f"Measured {figures['machine']['date']}.\n\n"
     rows = []
     for row in figures["capture"]["rows"]:
         if "error" in row:
