@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests/faults"))
 import hostile  # noqa: E402
 import tap  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import fake_driver  # noqa: E402
 
 ATTNSCOPE = Path(os.environ.get("ATTNSCOPE", ROOT / "build/attnscope"))
 RECORDED = ROOT / "tests/recorded/clean-wmma.safetensors"
@@ -29,9 +31,7 @@ class Arithmetic(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = Path(cls.temporary.name)
-        subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-I.", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o",
-                        cls.folder / "libcuda.so.1", "tests/gpu/fake_cuda.c", "engine/base/tensor_core.c", "engine/base/dtype.c",
-                        "-lm"], cwd=ROOT, check=True)
+        fake_driver.build(cls.folder)
 
     @classmethod
     def tearDownClass(cls):

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import fake_driver  # noqa: E402
 
 TAKE, COPY = 0, 1
 PARTS = 32
@@ -34,9 +36,7 @@ class Guardian(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = Path(cls.temporary.name)
-        subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-I.", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-o",
-                        cls.folder / "libcuda.so.1", "tests/gpu/fake_cuda.c", "engine/base/tensor_core.c", "engine/base/dtype.c",
-                        "-lm"], cwd=ROOT, check=True)
+        fake_driver.build(cls.folder)
 
     @classmethod
     def tearDownClass(cls):
