@@ -218,7 +218,7 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
             t->last_tile = keep_ints(s, tile->s->lists.last_tile, (size_t)tile->c->kv_splits);
     } else if (s->channel >= asc_s) {
         t->x = keep_operands(s, tile, &tile->s->at);
-        for (int r = 0; r < tile->c->in_q.rows; r++)
+        for (int r = 0; !s->failed && r < tile->c->in_q.rows; r++)
             t->cut = t->cut || t->x.hidden[r] > 0 || t->x.visible[r] < t->x.cols;
         t->new_m = s->channel == asc_m ? t->want : s->channel > asc_m ? t->x.of[asc_m].value : NULL;
     }
