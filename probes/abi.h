@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 7
+#define ASC_ABI_VERSION 8
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
