@@ -138,7 +138,8 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
    lacks a run says. NULL: no memory. */
 struct guardian;
 struct guardian *guardian_start(const struct runner_paths *paths);
-void guardian_stop(struct guardian *g); /* NULL is legal */
+bool guardian_alive(const struct guardian *g); /* false once it has ended, or did not answer in time */
+void guardian_stop(struct guardian *g);        /* NULL is legal */
 
 /* Where the probes of the next runs write; guardian (borrowed) may be NULL where that asks for none. */
 void child_set_memory(struct child *c, enum memory_kind kind, struct guardian *guardian);

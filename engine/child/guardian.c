@@ -56,6 +56,11 @@ struct guardian *guardian_start(const struct runner_paths *paths)
     return g;
 }
 
+bool guardian_alive(const struct guardian *g)
+{
+    return g && g->pid > 0;
+}
+
 void guardian_stop(struct guardian *g)
 {
     if (!g)
@@ -91,13 +96,28 @@ static int send_request(int socket, const struct guardian_request *request, int 
     return n == (ssize_t)sizeof *request ? 0 : -1;
 }
 
-static int ask(const struct guardian *g, const struct guardian_request *request, int fd, struct guardian_answer *answer,
+/* It is asked nothing more: an answer that is late would be taken for another one's. */
+static int give_up(struct guardian *g, const struct err *err)
+{
+    process_end(g->pid, 0);
+    g->pid = -1;
+    g->failure = *err;
+    return -1;
+}
+
+static int ask(struct guardian *g, const struct guardian_request *request, int fd, struct guardian_answer *answer,
                struct err *err)
 {
     struct pollfd wait = {.fd = g->socket, .events = POLLIN};
     const double until = clock_seconds() + ANSWER_S;
-    if (send_request(g->socket, request, fd) != 0)
-        return err_errno(err, "", "the guardian of device memory does not listen");
+    if (g->pid < 0) {
+        *err = g->failure;
+        return -1;
+    }
+    if (send_request(g->socket, request, fd) != 0) {
+        err_errno(err, "", "the guardian of device memory does not listen");
+        return give_up(g, err);
+    }
     for (double left; (left = until - clock_seconds()) > 0;) {
         const int ready = poll(&wait, 1, (int)(left * 1e3) + 1);
         const ssize_t n = ready > 0 ? recv(g->socket, answer, sizeof *answer, 0) : 0;
@@ -105,10 +125,13 @@ static int ask(const struct guardian *g, const struct guardian_request *request,
             answer->failure[sizeof answer->failure - 1] = '\0';
             return *answer->failure ? err_set(err, ERR_SYSTEM, "", "%s", answer->failure) : 0;
         }
-        if (ready > 0 || (ready < 0 && errno != EINTR))
-            return err_set(err, ERR_SYSTEM, "", "the guardian of device memory has ended");
+        if (ready > 0 || (ready < 0 && errno != EINTR)) {
+            err_set(err, ERR_SYSTEM, "", "the guardian of device memory has ended");
+            return give_up(g, err);
+        }
     }
-    return err_set(err, ERR_SYSTEM, "", "the guardian of device memory did not answer within %g s", ANSWER_S);
+    err_set(err, ERR_SYSTEM, "", "the guardian of device memory did not answer within %g s", ANSWER_S);
+    return give_up(g, err);
 }
 
 int guardian_take(struct guardian *g, const struct trace *t, unsigned char handle[GUARDIAN_HANDLE_BYTES],
@@ -117,10 +140,6 @@ int guardian_take(struct guardian *g, const struct trace *t, unsigned char handl
     const struct layout *l = &t->layout;
     struct guardian_request request = {.op = GUARDIAN_TAKE, .begin = l->values_offset, .end = l->total_bytes};
     struct guardian_answer answer;
-    if (g->pid < 0) {
-        *err = g->failure;
-        return -1;
-    }
     request.beside = l->values_offset + t->plan.workspace_bytes;
     request.n_parts = (uint32_t)layout_unwritten(l, request.part);
     if (ask(g, &request, -1, &answer, err) != 0)

@@ -347,8 +347,10 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
     if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);
-        if (!r->guardian && (memory == MEMORY_AUTO || memory == MEMORY_GUARD))
+        if (!guardian_alive(r->guardian) && (memory == MEMORY_AUTO || memory == MEMORY_GUARD)) {
+            guardian_stop(r->guardian);
             r->guardian = guardian_start(paths); /* it is ready when the build is */
+        }
     }
     runner_report(progress, STEP_READING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
