@@ -57,8 +57,9 @@ struct toolchain {
     bool scan_gpu_only;            /* what only a GPU can run is refused */
     /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
     const char *map_folder;
-    const char *time_flag; /* a file name behind it: the compiler writes there what its parts took; NULL: there is none */
-    const char *missing;                  /* what is said where there is no such compiler */
+    const char
+        *time_flag;      /* a file name behind it: the compiler writes there what its parts took; NULL: there is none */
+    const char *missing; /* what is said where there is no such compiler */
     bool (*lacks_flag)(const char *flag); /* only the other compiler knows it: it is left out; NULL: none is */
     int (*find_compiler)(struct build_job *job, struct err *err);
     void (*add_arguments)(struct build_job *job);

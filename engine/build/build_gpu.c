@@ -97,9 +97,9 @@ static int link_program(struct build_job *job, const char *object, const char *w
     device_architecture(job->request->gpu, device, sizeof device);
     snprintf(architecture, sizeof architecture, "-arch=%s", device);
     static const char names[] =
-        "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaMalloc,--wrap=cudaLaunchKernel,--wrap=cudaLaunchKernel_"
-        "ptsz,"
-        "--wrap=cudaLaunchCooperativeKernel,--wrap=__cudaLaunchKernel,--wrap=__cudaLaunchKernel_ptsz,"
+        "-u,debuggee_main,--wrap=main,--wrap=exit,--wrap=cudaMalloc,"
+        "--wrap=cudaLaunchKernel,--wrap=cudaLaunchKernel_ptsz,--wrap=cudaLaunchCooperativeKernel,"
+        "--wrap=__cudaLaunchKernel,--wrap=__cudaLaunchKernel_ptsz,"
         "--wrap=cudaLaunchKernelExC,--wrap=cudaLaunchKernelExC_ptsz";
     const char *argv[BUILD_LINK_ARGUMENTS_MAX + 40] = {
         job->compiler, architecture, "-o",         program, object,

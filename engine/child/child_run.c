@@ -384,7 +384,8 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     int status = child_end(run->c, gone ? CRASH_WAIT_S : 0);
     child_pass_log(run->c, run->progress, true);
     struct err lost = {0};
-    if (take_values(run, &lost) != 0 || info->memory == MEMORY_DEVICE)
+    const bool ran = run->stopped != EVENT_LAUNCH && run->stopped != EVENT_SHARED_MEMORY;
+    if (take_values(run, &lost) != 0 || (info->memory == MEMORY_DEVICE && ran))
         snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost%s%s",
                  lost.message[0] ? ": " : "", lost.message);
     if (gone && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == WIRE_REFUSED) {

@@ -1,9 +1,22 @@
 """A CUDA driver that is none (fake_cuda.c), built into a folder: a program with LD_LIBRARY_PATH there finds it."""
 
 import subprocess
+import tempfile
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class WithDriver(unittest.TestCase):
+    """folder: the driver's, which the cases of a class share."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = Path(cls.temporary.name)
+        build(cls.folder)
 
 
 def build(folder):

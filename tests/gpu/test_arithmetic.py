@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,17 +24,7 @@ RECORDED = ROOT / "tests/recorded/clean-wmma.safetensors"
 H200 = "f32 h100 h100-f16 wgmma-e4m3 mma-e4m3 wgmma-e4m3-f16 wgmma-e4m3-fadd"
 
 
-class Arithmetic(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.temporary.name)
-        fake_driver.build(cls.folder)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
+class Arithmetic(fake_driver.WithDriver):
     def measured(self, cores, sm="90"):
         done = subprocess.run([ROOT / "build/attnscope-device", "arithmetic"], check=False, stdout=subprocess.PIPE,
                               env=dict(os.environ, LD_LIBRARY_PATH=self.folder, FAKE_CORES=cores, FAKE_SM=sm,

@@ -8,8 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,17 +29,7 @@ def request(operation, begin, end, beside=0, parts=()):
     return struct.pack("=IIQQQ" + PART * PARTS, operation, len(parts), begin, end, beside, *flat)
 
 
-class Guardian(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.temporary.name)
-        fake_driver.build(cls.folder)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
+class Guardian(fake_driver.WithDriver):
     def start(self, free=1 << 30, driver=True):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = dict(os.environ, FAKE_FREE=str(free))
