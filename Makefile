@@ -59,7 +59,11 @@ GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
 # What a kernel includes: one file, made of the parts in probes/.
 HEADER := build/include/attnscope.h
-DEBUGGEES := $(HEADER) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
+# What a program of the user's links to capture its own launches.
+CAPTURE := build/libattnscope-capture.so
+CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/conventions)
+CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
+DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
 # Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
@@ -98,6 +102,8 @@ install: all
 	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
 	$(Q)install -D -m 644 -t "$(DESTDIR)$(PREFIX)/include" $(HEADER) build/include/attnscope_cute.h
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
+	$(Q)install -m 755 $(CAPTURE) "$(LIB)/.."
+	$(Q)install -m 644 build/include/attnscope_capture.h "$(DESTDIR)$(PREFIX)/include"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
 	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"
@@ -129,8 +135,8 @@ needs-build needs-test needs-deb: needs-%:
 	@$(SETUP) --check $*
 
 uninstall:
-	$(Q)rm -rf "$(DATA)" "$(LIB)"
-	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(DESTDIR)$(PREFIX)/include/attnscope_cute.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
+	$(Q)rm -rf "$(DATA)" "$(LIB)" "$(LIB)/../$(notdir $(CAPTURE))"
+	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(DESTDIR)$(PREFIX)/include/attnscope_cute.h" "$(DESTDIR)$(PREFIX)/include/attnscope_capture.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
 	    "$(FISH_COMPLETION)/attnscope.fish"
 
 # What is built is decided when a Makefile is read: once more behind the installation, which may have changed it.
@@ -239,6 +245,16 @@ $(HEADER): probes/one_header $(wildcard probes/*.h probes/*.def) engine/base/dty
 	$(Q)cp probes/attnscope_cute.h $(@D)/
 	$(Q)probes/one_header "$(CC)" >$@.new && mv $@.new $@
 
+build/capture/%.o: %.c | needs-build
+	@mkdir -p $(@D)
+	$(call say,CC $< (capture))
+	$(Q)$(COMPILE_SIMT) -fPIC -fvisibility=hidden -c -o $@ $<
+
+$(CAPTURE): $(CAPTURE_OBJ) engine/capture/attnscope_capture.h
+	$(call say,LINK $@)
+	$(Q)cp engine/capture/attnscope_capture.h build/include/
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $(CAPTURE_OBJ) -ldl -lpthread -lm
+
 build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -279,4 +295,4 @@ $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.
 $(B)/tests/test_numerics: $(patsubst %,$(B)/obj/tests/gpu/numerics_%.o,models products scan table)
 
--include $(shell find $(B)/obj build/simt build/gpu $(B)/tests $(DEVICE).d -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj build/simt build/gpu build/capture $(B)/tests $(DEVICE).d -name '*.d' 2>/dev/null)

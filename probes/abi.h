@@ -331,6 +331,14 @@ struct asc_module {
     struct asc_module *next;
 };
 
+/* The same where no debuggee binds it (record.h): what an ELF note of type 1, named "attnscope", says the place of. */
+struct asc_noted_module {
+    uint32_t abi, state_bytes; /* ASC_ABI_VERSION, sizeof(struct asc_device) */
+    int32_t mode, unused;      /* ASC_MODE */
+    const char *file;          /* of the translation unit, as its compiler was given it */
+    int (*address)(void **address); /* of its struct asc_device on the current device; 0, or the CUDA error */
+};
+
 /* A warp's window of shared memory, see staging.h, and a bit for each two bytes of it. */
 #define ASC_STAGE_BYTES 2048u
 #define ASC_STAGE_ROOM (ASC_STAGE_BYTES + 128u)

@@ -22,6 +22,10 @@
 #define ASC_UNROLL
 #endif
 
+#if defined(ASC_NVCC) && !ASC_BUILD
+#pragma nv_diag_suppress 836 /* of the lambdas by which a probe names a kernel's variables */
+#endif
+
 /* One for each translation unit, see struct asc_module. Until it is bound nothing is recorded. */
 static ASC_CONSTANT struct asc_device asc_state;
 
@@ -67,6 +71,19 @@ __attribute__((constructor)) static void asc_module_join()
 {
     asc_module_add(&asc_module_here);
 }
+#elif !ASC_BUILD && defined(ASC_NVCC) && !defined(__CUDA_ARCH__)
+/* In a program of the user's own libattnscope-capture binds the probes. It finds the record of each translation unit by
+   an ELF note, in whatever object, loaded by whom and when. The address is asked of the CUDA runtime that this object
+   links: another one does not know asc_state. */
+static int asc_module_address(void **address)
+{
+    return static_cast<int>(cudaGetSymbolAddress(address, asc_state));
+}
+__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof(asc_device), ASC_MODE, 0,
+                                                                        __BASE_FILE__, asc_module_address};
+__asm__(".pushsection .note.attnscope, \"a\", %note\n"
+        ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
+        ".popsection");
 #endif
 
 /* Names a probe line. Every probe below expands to asc_site(::asc_<channel>, <line>): the builder finds the probe lines

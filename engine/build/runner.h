@@ -137,7 +137,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
 /* The process that keeps what probes write in device memory. It makes itself ready while a kernel is built; what it
    lacks a run says. NULL: no memory. */
 struct guardian;
-struct guardian *guardian_start(const struct runner_paths *paths);
+struct guardian *guardian_start(const struct runner_paths *paths, int device); /* its ordinal */
 bool guardian_alive(const struct guardian *g); /* false once it has ended, or did not answer in time */
 void guardian_stop(struct guardian *g);        /* NULL is legal */
 

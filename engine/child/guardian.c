@@ -22,16 +22,17 @@ struct guardian {
 
 _Static_assert((int)ASC_CHANNELS <= (int)GUARDIAN_PARTS, "a part for every channel");
 
-static int start(struct guardian *g, const struct runner_paths *paths, struct err *err)
+static int start(struct guardian *g, const struct runner_paths *paths, int device, struct err *err)
 {
-    char program[600];
+    char program[600], ordinal[16];
     int pair[2];
     if (runner_find_built(paths, "attnscope-device", program, sizeof program, err) != 0)
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return err_errno(err, "", "a socket for the guardian of device memory");
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const char *argv[] = {program, "guard", NULL};
+    snprintf(ordinal, sizeof ordinal, "%d", device);
+    const char *argv[] = {program, "guard", ordinal, NULL};
     const int failed =
         nowhere < 0
             ? err_errno(err, "", "/dev/null")
@@ -45,13 +46,13 @@ static int start(struct guardian *g, const struct runner_paths *paths, struct er
     return failed;
 }
 
-struct guardian *guardian_start(const struct runner_paths *paths)
+struct guardian *guardian_start(const struct runner_paths *paths, int device)
 {
     struct guardian *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
     g->pid = g->socket = -1;
-    if (start(g, paths, &g->failure) != 0)
+    if (start(g, paths, device, &g->failure) != 0)
         g->pid = -1;
     return g;
 }

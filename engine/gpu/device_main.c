@@ -1,4 +1,4 @@
-/* attnscope-device [arithmetic | guard]: says on stdout, as one JSON object, which CUDA device this machine has, or
+/* attnscope-device [arithmetic | guard [DEVICE]]: says on stdout, as one JSON object, which CUDA device this machine has, or
    {"error": one line}; with `arithmetic`, whose products it computes. With `guard` it is the guardian of device memory
    for the attnscope that started it. It finds the driver at run time, so it builds and runs where there is none. */
 #include "engine/base/format.h"
@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Of the driver API (cuda.h), whose binary interface is stable. */
@@ -276,7 +277,7 @@ int main(int argc, char **argv)
     struct driver d = {0};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (argc > 1 && strcmp(argv[1], "guard") == 0)
-        return guardian_serve(library, GUARDIAN_SOCKET_FD);
+        return guardian_serve(library, argc > 2 ? atoi(argv[2]) : 0, GUARDIAN_SOCKET_FD);
     if (!library)
         return fail("no NVIDIA driver: libcuda.so.1 was not found", "");
     FIND(d, error_name, "cuGetErrorName");

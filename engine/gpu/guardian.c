@@ -50,7 +50,7 @@ static int fail(struct guardian_answer *answer, const char *what, int status)
     return -1;
 }
 
-static int open_driver(void *library, struct guardian_answer *answer)
+static int open_driver(void *library, int ordinal, struct guardian_answer *answer)
 {
     const struct {
         void *function;
@@ -79,7 +79,7 @@ static int open_driver(void *library, struct guardian_answer *answer)
     }
     int device = 0, status = driver.init(0);
     if (!status)
-        status = driver.get(&device, 0);
+        status = driver.get(&device, ordinal);
     if (!status)
         status = driver.retain(&room.context, device);
     if (!status)
@@ -227,12 +227,12 @@ static bool receive(int socket, struct guardian_request *request, int *fd)
     return n == (ssize_t)sizeof *request;
 }
 
-int guardian_serve(void *library, int socket)
+int guardian_serve(void *library, int device, int socket)
 {
     static struct guardian_request request;
     struct guardian_answer unusable = {0};
     int fd;
-    open_driver(library, &unusable);
+    open_driver(library, device, &unusable);
     while (receive(socket, &request, &fd)) {
         struct guardian_answer answer = unusable;
         if (!*answer.failure && request.op == GUARDIAN_TAKE)

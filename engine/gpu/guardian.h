@@ -4,7 +4,8 @@
 
 #include "engine/base/guardian.h"
 
-/* Serves the socket until the other end closes. library: the driver's, open, or NULL. The exit status of a process. */
-int guardian_serve(void *library, int socket);
+/* Serves the socket until the other end closes. library: the driver's, open, or NULL; device: whose memory,
+   its ordinal. The exit status of a process. */
+int guardian_serve(void *library, int device, int socket);
 
 #endif

@@ -100,28 +100,6 @@ static bool has_site(const struct build *b, int channel)
     return false;
 }
 
-static int default_dtype(const struct child_hello *hello, const struct asc_problem *p, int channel)
-{
-    static const char type_of[ASC_CHANNELS] = {
-#define TYPE_INPUT 'i'
-#define TYPE_OUTPUT 'o'
-#define TYPE_F32 'f'
-#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) type,
-#include "probes/channels.def"
-#undef CHANNEL
-#undef TYPE_INPUT
-#undef TYPE_OUTPUT
-#undef TYPE_F32
-    };
-    if (hello->channel_dtype[channel] >= 0)
-        return hello->channel_dtype[channel];
-    if (type_of[channel] == 'i')
-        return conventions_operand(&hello->conventions, p, (enum asc_channel)channel);
-    if (type_of[channel] == 'o')
-        return problem_o_dtype(p, hello->o_dtype);
-    return DTYPE_F32;
-}
-
 /* A channel is recorded where the kernel has a probe for it and the scenario wants it. */
 static void choose_types(const struct recorder *r, const struct scenario *scenario, struct layout_types *types)
 {
@@ -129,7 +107,11 @@ static void choose_types(const struct recorder *r, const struct scenario *scenar
     types->o = problem_o_dtype(&scenario->problem, hello->o_dtype);
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         int wanted = (scenario->capture.channels & 1u << ch) && has_site(&r->build, ch);
-        types->channel[ch] = wanted ? default_dtype(hello, &scenario->problem, ch) : -1;
+        const int declared = hello->channel_dtype[ch];
+        types->channel[ch] = !wanted         ? -1
+                             : declared >= 0 ? declared
+                                             : conventions_channel(&hello->conventions, &scenario->problem, types->o,
+                                                                   (enum asc_channel)ch);
     }
 }
 
@@ -349,7 +331,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         device_cores(paths, &r->gpu);
         if (!guardian_alive(r->guardian) && (memory == MEMORY_AUTO || memory == MEMORY_GUARD)) {
             guardian_stop(r->guardian);
-            r->guardian = guardian_start(paths); /* it is ready when the build is */
+            r->guardian = guardian_start(paths, 0); /* it is ready when the build is */
         }
     }
     runner_report(progress, STEP_READING, 0, 0);

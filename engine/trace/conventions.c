@@ -124,6 +124,17 @@ int conventions_operand(const struct asc_conventions *c, const struct asc_proble
     }
 }
 
+int conventions_channel(const struct asc_conventions *c, const struct asc_problem *p, int o, enum asc_channel ch)
+{
+    enum { TYPE_INPUT, TYPE_OUTPUT, TYPE_F32 };
+    static const unsigned char type_of[ASC_CHANNELS] = {
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) type,
+#include "probes/channels.def"
+#undef CHANNEL
+    };
+    return type_of[ch] == TYPE_INPUT ? conventions_operand(c, p, ch) : type_of[ch] == TYPE_OUTPUT ? o : DTYPE_F32;
+}
+
 void conventions_resolve(struct asc_conventions *c, const struct asc_problem *p)
 {
     const int v = conventions_operand(c, p, asc_v);

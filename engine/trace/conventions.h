@@ -43,6 +43,9 @@ const char *conventions_formula(const struct asc_conventions *c, enum asc_channe
    tensor's; of codes that become values before, f16; the codes' where the launch quantizes and multiplies codes. */
 int conventions_operand(const struct asc_conventions *c, const struct asc_problem *p, enum asc_channel ch);
 
+/* The type that a channel is recorded in unless that is declared; o: of the output. */
+int conventions_channel(const struct asc_conventions *c, const struct asc_problem *p, int o, enum asc_channel ch);
+
 /* Puts what these inputs make of ASC_P_INPUT and ASC_ACC_MMA in their place: a trace has neither. */
 void conventions_resolve(struct asc_conventions *c, const struct asc_problem *p);
 

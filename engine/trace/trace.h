@@ -131,7 +131,7 @@ struct trace {
 
 /* The caller's arrays of q, k and v, in the problem's layout. */
 struct trace_inputs {
-    const void *of[3];    /* of their own types */
+    const void *of[3];    /* of their own types; NULL: written later, never-written until then */
     const void *given[3]; /* where that is codes, the f16 values they were made from; NULL: not known */
 };
 

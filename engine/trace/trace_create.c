@@ -118,9 +118,9 @@ static void list_parts(const struct layout *l, const struct trace_inputs *inputs
                        struct part parts[PARTS])
 {
     const struct part first[] = {
-        {l->q.offset, l->q.bytes, inputs->of[0], l->q.bytes},
-        {l->k.offset, l->k.bytes, inputs->of[1], l->k.bytes},
-        {l->v.offset, l->v.bytes, inputs->of[2], l->v.bytes},
+        given_part(&l->q, inputs->of[0], patterns->of[l->q.dtype]),
+        given_part(&l->k, inputs->of[1], patterns->of[l->k.dtype]),
+        given_part(&l->v, inputs->of[2], patterns->of[l->v.dtype]),
         given_part(&l->q_given, inputs->given[0], patterns->of[DTYPE_F16]),
         given_part(&l->k_given, inputs->given[1], patterns->of[DTYPE_F16]),
         given_part(&l->v_given, inputs->given[2], patterns->of[DTYPE_F16]),
@@ -264,7 +264,7 @@ static int open_memory(struct trace *t, struct err *err)
     return 0;
 }
 
-/* Sinks, biases and scales, of which the problem need not have any. */
+/* Sinks, biases and scales, of which the problem need not have any; zeros where they come later. */
 static int write_terms(int fd, const struct layout *l, const struct asc_problem *terms, struct err *err)
 {
     const struct {
@@ -274,7 +274,8 @@ static int write_terms(int fd, const struct layout *l, const struct asc_problem 
                  {terms->q_scale, &l->q_scale}, {terms->k_scale, &l->k_scale}, {terms->v_scale, &l->v_scale}};
     int failed = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !failed; i++)
-        failed = write_at(fd, parts[i].from, parts[i].to->bytes, parts[i].to->offset, err);
+        failed = parts[i].from ? write_at(fd, parts[i].from, parts[i].to->bytes, parts[i].to->offset, err)
+                               : write_zeros(fd, parts[i].to->offset, parts[i].to->offset + parts[i].to->bytes, err);
     return failed;
 }
 

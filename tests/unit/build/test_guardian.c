@@ -32,7 +32,7 @@ static void what_it_refuses_leaves_it_alive(void **state)
     const struct trace nothing = {.fd = -1};
     struct err err = {0};
     assert_int_equal(runner_find_paths(&paths, &err), 0);
-    struct guardian *g = guardian_start(&paths);
+    struct guardian *g = guardian_start(&paths, 0);
     assert_true(guardian_alive(g));
     assert_int_equal(guardian_copy(g, &nothing, &err), -1); /* no driver, or a request that makes no sense */
     assert_true(err.message[0]);

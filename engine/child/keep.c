@@ -1,0 +1,441 @@
+#include "engine/child/keep.h"
+
+#include "engine/base/bounded_json.h"
+#include "engine/base/json_memory.h"
+#include "engine/base/keep.h"
+#include "engine/build/device.h"
+#include "engine/child/guardian.h"
+#include "engine/trace/trace_file.h"
+#include "engine/trace/trace_store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct keeper {
+    const struct runner_paths *paths;
+    int socket;
+    struct guardian *guardian; /* NULL: none was asked for yet */
+    int device;                /* of the guardian */
+    struct trace *t;           /* NULL: no capture */
+    char path[PATH_MAX];       /* where it is saved */
+    bool begun;
+};
+
+static void forget(struct keeper *k)
+{
+    trace_free(k->t);
+    k->t = NULL;
+    k->begun = false;
+}
+
+/* A description, read. */
+struct described {
+    json_t *json; /* owned: {"cwd", "files", "capture": what the user gave} */
+    const json_t *given;
+    struct trace *t; /* owned; problem, plan, conventions and info, no bytes */
+    struct layout_types types;
+    int32_t (*slots)[3]; /* owned */
+    int n_slots;
+};
+
+static void described_free(struct described *d)
+{
+    json_decref(d->json);
+    trace_free(d->t);
+    free(d->slots);
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* One entry of the metadata, what the user left out filled in. defaults is taken over. */
+static char *entry(const json_t *given, const char *key, json_t *defaults)
+{
+    const json_t *of = json_object_get(given, key);
+    json_t *all = of ? json_deep_copy(of) : json_object();
+    json_object_update_missing(all, defaults);
+    char *text = json_memory_dumps(all, JSON_COMPACT);
+    json_decref(all);
+    json_decref(defaults);
+    return text;
+}
+
+static json_t *problem_defaults(const json_t *given)
+{
+    const json_t *problem = json_object_get(given, "problem");
+    const json_int_t dim = json_integer_value(json_object_get(problem, "head_dim"));
+    return json_pack("{s:O*, s:O*, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:f, s:f}", "kv_heads",
+                     json_object_get(problem, "heads"), "kv_len", json_object_get(problem, "q_len"), "causal", "none",
+                     "window_left", -1, "window_right", -1, "has_sink", 0, "has_alibi", 0, "bias_kind", "none",
+                     "layout", "BHLD", "scale", dim > 0 ? 1 / sqrt((double)dim) : 1.0, "softcap", 0.0);
+}
+
+/* The keys that a saved trace has are what a capture is described by: the reader of those reads this. */
+static int read_metadata(struct described *d, const char *kernel, const char *source, struct err *err)
+{
+    char types[] = "{\"o\": \"f32\", \"channels\": {}}", nothing[] = "[]", format[] = TRACE_FORMAT;
+    char *problem = entry(d->given, "problem", problem_defaults(d->given));
+    char *plan = entry(d->given, "plan", json_pack("{s:i, s:i}", "threads", 1024, "kv_splits", 0));
+    char *conventions = entry(d->given, "conventions", json_object());
+    char *run = entry(d->given, "run",
+                      json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:f}", "kernel", kernel, "source_name",
+                                source, "scenario_name", "", "patch_name", "", "backend", "gpu", "workers", 0, "status",
+                                "", "status_text", "", "seconds", 0.0));
+    const struct safetensors_text texts[] = {{"attnscope.format", format},
+                                             {"attnscope.problem", problem},
+                                             {"attnscope.plan", plan},
+                                             {"attnscope.conventions", conventions},
+                                             {"attnscope.types", types},
+                                             {"attnscope.run", run},
+                                             {"attnscope.sites", nothing},
+                                             {"attnscope.events", nothing}};
+    unsigned char *header = NULL;
+    size_t n_bytes = 0;
+    struct safetensors *file = NULL;
+    struct layout_types unused;
+    int failed = !problem || !plan || !conventions || !run ? err_no_memory(err, "capture", "its description") : 0;
+    if (!failed)
+        failed = safetensors_header(NULL, 0, texts, sizeof texts / sizeof *texts, &header, &n_bytes, err) ||
+                 safetensors_parse(header, n_bytes, "capture", &file, err) ||
+                 trace_metadata_read(file, "capture", d->t, &unused, err);
+    safetensors_free(file);
+    free(header);
+    free(problem);
+    free(plan);
+    free(conventions);
+    free(run);
+    return failed ? -1 : 0;
+}
+
+static int read_type(const json_t *types, const char *key, int by_default, int32_t *out, struct err *err)
+{
+    const json_t *name = json_object_get(types, key);
+    *out = name ? dtype_from_name(json_string_value(name)) : by_default;
+    return *out < 0 ? err_set(err, ERR_INPUT, "capture: types", "%s must be the name of an element type", key) : 0;
+}
+
+/* Whether the user wants this channel: no list of them means all. */
+static bool wanted(const json_t *capture, const char *name)
+{
+    const json_t *list = json_object_get(capture, "channels");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "",
+                   name) == 0)
+            return true;
+    return !list || json_is_null(list);
+}
+
+static int read_types(struct described *d, struct err *err)
+{
+    const json_t *types = json_object_get(d->given, "types"), *of = json_object_get(types, "channels");
+    const json_t *capture = json_object_get(d->given, "capture");
+    const struct trace *t = d->t;
+    if (read_type(types, "o", problem_o_dtype(&t->problem, -1), &d->types.o, err) != 0)
+        return -1;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        d->types.channel[ch] = -1;
+    for (size_t i = 0; i < t->info.n_sites; i++) {
+        const enum asc_channel ch = t->info.sites[i].channel;
+        const int by_default = conventions_channel(&t->conventions, &t->problem, d->types.o, ch);
+        if (wanted(capture, channel_name(ch)) &&
+            read_type(of, channel_name(ch), by_default, &d->types.channel[ch], err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Every q tile, or those of "tiles": [[batch, head, q tile], ...]. */
+static int read_slots(struct described *d, struct err *err)
+{
+    const struct asc_problem *p = &d->t->problem;
+    const json_t *list = json_object_get(json_object_get(d->given, "capture"), "tiles");
+    const bool all = !list || json_is_null(list);
+    const int64_t q_tiles = (p->q_len + (int64_t)d->t->plan.br - 1) / (d->t->plan.br > 0 ? d->t->plan.br : 1);
+    const int64_t n = all ? (int64_t)p->batch * p->heads * q_tiles : (int64_t)json_array_size(list);
+    if (d->t->plan.br < 1 || n < 1 || n > INT32_MAX / 3)
+        return err_set(err, ERR_INPUT, "capture", "%lld q tiles; br must be positive, and tiles a list of them",
+                       (long long)n);
+    d->n_slots = (int)n;
+    d->slots = calloc((size_t)n, sizeof *d->slots);
+    if (!d->slots)
+        return err_no_memory(err, "capture", "its slots");
+    for (int64_t i = 0; i < n && all; i++) {
+        d->slots[i][0] = (int32_t)(i / q_tiles / p->heads);
+        d->slots[i][1] = (int32_t)(i / q_tiles % p->heads);
+        d->slots[i][2] = (int32_t)(i % q_tiles);
+    }
+    for (int64_t i = 0; i < n && !all; i++)
+        for (size_t place = 0; place < 3; place++) {
+            const json_t *number = json_array_get(json_array_get(list, (size_t)i), place);
+            if (!json_is_integer(number) || json_integer_value(number) < 0 || json_integer_value(number) > INT32_MAX)
+                return err_set(err, ERR_INPUT, "capture: tiles", "entry %lld must be [batch, head, q tile]",
+                               (long long)i);
+            d->slots[i][place] = (int32_t)json_integer_value(number);
+        }
+    return 0;
+}
+
+static int read_files(struct described *d, struct err *err)
+{
+    const json_t *list = json_object_get(d->json, "files");
+    const size_t n = json_array_size(list);
+    const char **files = calloc(n + 1, sizeof *files);
+    struct trace_info *info = &d->t->info;
+    if (!files)
+        return err_no_memory(err, "capture", "its files");
+    for (size_t i = 0; i < n; i++)
+        files[i] = json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "";
+    free(info->sites);
+    info->sites = NULL;
+    const int failed = keep_probe_lines(files, n, &info->sites, &info->n_sites, err);
+    free(files);
+    for (size_t i = 0; !failed && i < info->n_sites; i++)
+        trace_add_source(d->t, info->sites[i].file, info->sites[i].file);
+    if (!failed && !info->n_sites)
+        return err_set(err, ERR_INPUT, "capture",
+                       "no probe was found in the text of %s%s; name its sources where they are elsewhere",
+                       n ? text_of(d->json, "first") : "any file", n > 1 ? " and others" : "");
+    return failed;
+}
+
+static int describe(struct keeper *k, int fd, struct described *d, struct err *err)
+{
+    struct stat status;
+    char kernel[64];
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < 1 || status.st_size > KEEP_DESCRIPTION_MAX)
+        return err_set(err, ERR_INPUT, "capture", "its description is empty or too long");
+    const size_t n = (size_t)status.st_size;
+    char *text = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (text == MAP_FAILED)
+        return err_errno(err, "capture", "its description cannot be read");
+    d->json = bounded_json(text, n, "capture", err);
+    munmap(text, n);
+    if (!d->json)
+        return -1;
+    d->given = json_object_get(d->json, "capture");
+    const char *cwd = text_of(d->json, "cwd"), *path = text_of(json_object_get(d->given, "capture"), "path");
+    const char *source = text_of(d->json, "first"), *slash = strrchr(source, '/');
+    if (*cwd && chdir(cwd) != 0)
+        return err_errno(err, cwd, "cannot be entered");
+    if (!*path || strlen(path) >= sizeof k->path)
+        return err_set(err, ERR_INPUT, "capture: path", "names no file");
+    strcpy(k->path, path);
+    snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(slash ? slash + 1 : source, "."), slash ? slash + 1 : source);
+    d->t = calloc(1, sizeof *d->t);
+    if (!d->t)
+        return err_no_memory(err, "capture", "its trace");
+    d->t->fd = -1;
+    if (read_metadata(d, kernel, runner_short_path(source), err) != 0 || read_files(d, err) != 0)
+        return -1;
+    return read_types(d, err) || read_slots(d, err);
+}
+
+static int memory_wanted(const json_t *given, int *out, struct err *err)
+{
+    const char *name = text_of(json_object_get(given, "capture"), "memory");
+    for (*out = MEMORY_AUTO; memory_names[*out]; ++*out)
+        if (strcmp(*name ? name : memory_names[MEMORY_AUTO], memory_names[*out]) == 0)
+            return 0;
+    return err_set(err, ERR_INPUT, "capture: memory", "'%s' is not auto, guard, device or pinned", name);
+}
+
+static int ask_guardian(struct keeper *k, int device, int memory, struct keep_answer *answer, struct err *err)
+{
+    struct err why = {0};
+    if (k->guardian && (!guardian_alive(k->guardian) || k->device != device)) {
+        guardian_stop(k->guardian);
+        k->guardian = NULL;
+    }
+    if (!k->guardian)
+        k->guardian = guardian_start(k->paths, device);
+    k->device = device;
+    if (k->guardian && guardian_take(k->guardian, k->t, answer->handle, &why) == 0) {
+        answer->memory = MEMORY_GUARD;
+        return 0;
+    }
+    snprintf(answer->memory_why, sizeof answer->memory_why, "%s", why.message);
+    return memory == MEMORY_GUARD ? err_set(err, ERR_SYSTEM, "capture: memory", "guard cannot be had: %s", why.message)
+                                  : 0;
+}
+
+static int make(struct keeper *k, const struct keep_request *request, int fd, struct keep_answer *answer,
+                struct err *err)
+{
+    struct described d = {0};
+    const struct trace_inputs inputs = {0};
+    int memory = MEMORY_AUTO;
+    forget(k);
+    if (request->abi != ASC_ABI_VERSION)
+        return err_set(err, ERR_ABI, "capture", "the library is of ABI version %u, this program of %u", request->abi,
+                       ASC_ABI_VERSION);
+    int failed = describe(k, fd, &d, err) || memory_wanted(d.given, &memory, err) ||
+                 trace_create_in(NULL, &d.t->problem, &d.t->plan, &d.t->conventions, &d.types,
+                                 (const int32_t(*)[3])(const void *)d.slots, d.n_slots, &inputs, &k->t, err);
+    if (!failed) {
+        k->t->info = d.t->info;
+        memset(&d.t->info, 0, sizeof d.t->info);
+        answer->memory = memory;
+        if (memory == MEMORY_AUTO || memory == MEMORY_GUARD)
+            failed = ask_guardian(k, request->device, memory, answer, err);
+    }
+    described_free(&d);
+    if (failed)
+        forget(k);
+    return failed ? -1 : 0;
+}
+
+/* The output as the probes saw it, where nobody hands it over: q tiles that were not recorded stay never-written. */
+static void take_from_channel(struct trace *t, enum asc_channel ch, const struct layout_part *to, int cols)
+{
+    const struct asc_problem *p = &t->problem;
+    const struct asc_strides by_layout = asc_strides_of(p, p->heads, p->q_len);
+    const size_t bytes = dtype_bytes((enum dtype)to->dtype);
+    unsigned char *file = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+    if (file == MAP_FAILED)
+        return;
+    for (int slot = 0; slot < t->layout.n_slots; slot++) {
+        const struct tile tile = trace_tile(t, ch, slot, 0);
+        const int32_t *place = trace_slot_place(t, slot);
+        for (int row = 0; row < tile.valid_rows && (int)tile.dtype == to->dtype; row++) {
+            const int64_t i = (int64_t)place[2] * t->plan.br + row;
+            const int64_t at = ch == asc_lse ? ((int64_t)place[0] * p->heads + place[1]) * p->q_len + i
+                                             : place[0] * by_layout.batch + place[1] * by_layout.head +
+                                                   i * by_layout.row;
+            memcpy(file + to->offset + (size_t)at * bytes,
+                   (const unsigned char *)tile.data + (size_t)row * (size_t)tile.cols * bytes, (size_t)cols * bytes);
+        }
+    }
+    munmap(file, t->n_bytes);
+}
+
+static int save(struct keeper *k, const struct keep_request *request, struct err *err)
+{
+    struct trace *t = k->t;
+    struct trace_info *info = &t->info;
+    struct err lost = {0};
+    const bool declared = t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32;
+    if (info->memory == MEMORY_GUARD && guardian_copy(k->guardian, t, &lost) != 0)
+        snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost: %s", lost.message);
+    else if (request->lost)
+        snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost");
+    if (!request->has_o && t->layout.channel[asc_o].dtype >= 0)
+        take_from_channel(t, asc_o, &t->layout.o, t->problem.head_dim);
+    if (!request->has_lse && t->layout.channel[asc_lse].dtype >= 0)
+        take_from_channel(t, asc_lse, &t->layout.lse, 1);
+    else if (!request->has_lse && !request->failed)
+        t->conventions.no_lse = 1;
+    info->status = request->failed ? RUN_CRASHED : RUN_COMPLETE;
+    info->stopped = request->failed ? EVENT_CRASH : EVENT_NONE;
+    snprintf(info->status_text, sizeof info->status_text, "%s", request->text);
+    info->seconds = request->seconds;
+    if (declared) {
+        struct gpu_device gpu;
+        if (device_find(k->paths, &gpu, &lost) == 0) {
+            device_cores(k->paths, &gpu);
+            snprintf(info->cores, sizeof info->cores, "%s", gpu.cores);
+        }
+    }
+    const int failed = trace_save(t, k->path, err);
+    forget(k);
+    return failed;
+}
+
+static void begin(struct keeper *k, const struct keep_request *request)
+{
+    struct trace_info *info = &k->t->info;
+    info->memory = (enum memory_kind)request->memory;
+    snprintf(info->memory_why, sizeof info->memory_why, "%s", request->memory_why);
+    snprintf(info->device, sizeof info->device, "%s", request->device_name);
+    k->begun = true;
+}
+
+static void answer_request(struct keeper *k, const struct keep_request *request, int fd, struct keep_answer *answer)
+{
+    struct err err = {0};
+    int failed = 0;
+    if (request->op == KEEP_MAKE)
+        failed = make(k, request, fd, answer, &err);
+    else if (request->op == KEEP_BEGIN && k->t)
+        begin(k, request);
+    else if (request->op == KEEP_END && k->t)
+        failed = save(k, request, &err);
+    else
+        forget(k);
+    if (failed)
+        snprintf(answer->failure, sizeof answer->failure, "%s%s%s", err.where, *err.where ? ": " : "", err.message);
+}
+
+static ssize_t receive(int socket, struct keep_request *request, int *fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec data = {.iov_base = request, .iov_len = sizeof *request};
+    struct msghdr message = {
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n;
+    *fd = -1;
+    do
+        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(fd, CMSG_DATA(header), sizeof *fd);
+    return n;
+}
+
+static int send_answer(int socket, const struct keep_answer *answer, int fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec data = {.iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof *answer};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer ? 0 : -1;
+}
+
+int keep_serve(const struct runner_paths *paths, int socket)
+{
+    static struct keep_request request;
+    struct keeper k = {.paths = paths, .socket = socket};
+    int fd;
+    while (receive(socket, &request, &fd) == (ssize_t)sizeof request) {
+        struct keep_answer answer = {0};
+        answer_request(&k, &request, fd, &answer);
+        if (fd >= 0)
+            close(fd);
+        const bool made = request.op == KEEP_MAKE && k.t;
+        if (send_answer(socket, &answer, made ? k.t->fd : -1) != 0)
+            break;
+    }
+    if (k.t && k.begun) {
+        const struct keep_request gone = {.failed = 1, .text = "the process ended while its kernel was captured"};
+        struct err err = {0};
+        save(&k, &gone, &err);
+    }
+    forget(&k);
+    guardian_stop(k.guardian);
+    return 0;
+}

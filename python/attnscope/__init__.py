@@ -1,0 +1,2 @@
+from ._errors import Error
+from .capture import capture, modules

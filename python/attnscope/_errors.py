@@ -1,0 +1,2 @@
+class Error(RuntimeError):
+    """What attnscope cannot do, in one line."""

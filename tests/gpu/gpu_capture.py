@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Capture in the user's own process on a GPU: a PyTorch extension of two files, and a C++ program. SKIP without a GPU
+or PyTorch."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
+import tap  # noqa: E402
+
+try:
+    import torch
+except ImportError:
+    torch = None
+HERE = ROOT / "tests/capture"
+PROGRAM = ROOT / "build/attnscope"
+CONVENTIONS = {"s_unit": "scaled", "m_unit": "scaled"}
+
+
+def judge(trace):
+    """(exit status, report) of a trace."""
+    done = subprocess.run([PROGRAM, "run", trace], capture_output=True, text=True,
+                          env=dict(os.environ, ATTNSCOPE_PROGRESS="no"))
+    return done.returncode, done.stdout + done.stderr
+
+
+@unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+class Program(unittest.TestCase):
+    """Plain C++, linked with nvcc."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = Path(cls.temporary.name)
+        subprocess.run(["nvcc", "-arch=native", "-O3", "-DASC_MODE=1", "-I", ROOT / "build/include", "-o", cls.folder / "program",
+                        HERE / "program.cu", HERE / "attention.cu", "-L", ROOT / "build", "-lattnscope-capture",
+                        "-Xlinker", f"-rpath={ROOT}/build"], check=True, capture_output=True)
+
+    def run_program(self, *mistake):
+        trace = self.folder / "trace.safetensors"
+        trace.unlink(missing_ok=True)
+        done = subprocess.run([self.folder / "program", trace, *mistake], capture_output=True, text=True)
+        self.assertTrue(trace.exists(), done.stderr)
+        return done, judge(trace)
+
+    def test_clean(self):
+        done, (status, report) = self.run_program()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(status, 0, report)
+
+    def test_mistake(self):
+        _, (status, report) = self.run_program("1")
+        self.assertEqual(status, 1, report)
+        self.assertIn("not rescaled to the new maximum", report)
+
+    def test_crash(self):
+        done, (status, report) = self.run_program("2")
+        self.assertIn("the kernel stopped: an illegal memory access", done.stderr)
+        self.assertEqual(status, 1, report)
+        self.assertIn("illegal memory access", report)
+
+
+def load():
+    from torch.utils.cpp_extension import load as build
+    return build("attention", [str(HERE / "bindings.cpp"), str(HERE / "attention.cu")],
+                 extra_cuda_cflags=["-O3", "-DASC_MODE=1", f"-I{ROOT}/build/include"])
+
+
+def inputs(batch, heads, kv_heads, q_len, kv_len):
+    torch.manual_seed(7)
+    return tuple(torch.randn(batch, h, n, 64, device="cuda", dtype=torch.float16)
+                 for h, n in ((heads, q_len), (kv_heads, kv_len), (kv_heads, kv_len)))
+
+
+@unittest.skipUnless(torch and torch.cuda.is_available(), "PyTorch on a CUDA device is not there")
+class Extension(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = Path(cls.temporary.name)
+        os.environ["TORCH_EXTENSIONS_DIR"] = str(cls.folder)
+        cls.extension = load()
+
+    def capture(self, q, k, v, **options):
+        import attnscope
+        options = {"br": 16, "bc": 32, "threads": 512, "causal": True, "conventions": CONVENTIONS, **options}
+        return attnscope.capture(q, k, v, path=self.folder / "trace.safetensors", **options)
+
+    def clean(self):
+        status, report = judge(self.folder / "trace.safetensors")
+        self.assertEqual(status, 0, report)
+        return report
+
+    def test_memories(self):
+        q, k, v = inputs(2, 4, 2, 200, 300)
+        plain = self.extension.forward(q, k, v, True, False, 0)
+        for memory in ("guard", "device", "pinned", "auto"):
+            with self.subTest(memory):
+                with self.capture(q, k, v, memory=memory) as c:
+                    o, lse = self.extension.forward(q, k, v, True, False, 0)
+                    c.result(o, lse)
+                self.assertTrue(torch.equal(o, plain[0]) and torch.equal(lse, plain[1]))
+                self.clean()
+
+    def test_mistake(self):
+        q, k, v = inputs(1, 4, 4, 200, 200)
+        with self.capture(q, k, v) as c:
+            c.result(*self.extension.forward(q, k, v, True, False, 1))
+        status, report = judge(c.path)
+        self.assertEqual(status, 1, report)
+        self.assertIn("not rescaled to the new maximum", report)
+
+    def test_strides_and_stream(self):
+        """Views of one packed qkv, on a stream of their own."""
+        qkv = torch.randn(2, 150, 3, 4, 64, device="cuda", dtype=torch.float16)
+        q, k, v = qkv.unbind(2)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(torch.cuda.Stream()), self.capture(q, k, v, layout="BLHD") as c:
+            c.result(*self.extension.forward(q, k, v, True, True, 0))
+        self.clean()
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        with self.capture(q, k, v) as c:
+            c.result(*self.extension.forward(q, k, v, True, False, 0))
+        self.clean()
+
+    def test_graph(self):
+        q, k, v = inputs(1, 2, 2, 128, 128)
+        graph = torch.cuda.CUDAGraph()
+        self.extension.forward(q, k, v, True, False, 0)
+        with torch.cuda.graph(graph):
+            o, lse = self.extension.forward(q, k, v, True, False, 0)
+        with self.capture(q, k, v) as c:
+            graph.replay()
+            c.result(o, lse)
+        self.clean()
+
+    def test_compiled(self):
+        q, k, v = inputs(1, 2, 2, 128, 128)
+
+        @torch.library.custom_op("attnscope_test::attention", mutates_args=())
+        def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return tuple(self.extension.forward(q, k, v, True, False, 0))
+
+        @attention.register_fake
+        def _(q, k, v):
+            return torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+        compiled = torch.compile(lambda q, k, v: attention(q * 1.0, k, v), fullgraph=True, backend="aot_eager")
+        with self.capture(q, k, v) as c:
+            c.result(*compiled(q, k, v))
+        self.clean()
+
+    def test_tiles_and_channels(self):
+        q, k, v = inputs(1, 4, 4, 128, 160)
+        with self.capture(q, k, v, tiles=[(0, 1, 2), (0, 3, 7)], channels=("s", "m"), threads=1024) as c:
+            c.result(self.extension.forward(q, k, v, True, False, 0)[0])
+        self.clean()
+
+    def test_nothing_bound(self):
+        q, k, v = inputs(1, 2, 2, 64, 64)
+        with self.capture(q, k, v) as c:
+            c.result(*self.extension.forward(q, k, v, True, False, 0))
+        before = (self.folder / "trace.safetensors").read_bytes()
+        self.extension.forward(q + 1, k, v, True, False, 1)
+        torch.cuda.synchronize()
+        self.assertEqual((self.folder / "trace.safetensors").read_bytes(), before)
+
+    def test_refused(self):
+        import attnscope
+        q, k, v = inputs(1, 2, 2, 64, 64)
+        with self.assertRaisesRegex(attnscope.Error, "expected 4 dimensions"):
+            self.capture(q[0], k, v)
+        with self.assertRaisesRegex(attnscope.Error, "must be a tensor on a CUDA device"), self.capture(q.cpu(), k.cpu(), v.cpu()):
+            pass
+        with self.assertRaisesRegex(attnscope.Error, "s_unit"), self.capture(q, k, v, conventions={"s_unit": "furlong"}):
+            pass
+        with self.capture(q, k, v):
+            with self.assertRaisesRegex(attnscope.Error, "another capture"), self.capture(q, k, v):
+                pass
+
+    def in_process(self, memory, mistake, kill=False):
+        """A process of its own, which a fault ends."""
+        script = f"""
+import os, signal, sys
+sys.path[:0] = [{str(ROOT / 'python')!r}, {str(ROOT / 'tests/gpu')!r}]
+import gpu_capture as g, attnscope, torch
+os.environ["TORCH_EXTENSIONS_DIR"] = {str(self.folder)!r}
+extension = g.load()
+q, k, v = g.inputs(2, 4, 2, 200, 300)
+with attnscope.capture(q, k, v, br=16, bc=32, threads=512, causal=True, conventions=g.CONVENTIONS, memory={memory!r},
+                       path={str(self.folder / 'fault.safetensors')!r}) as c:
+    extension.forward(q, k, v, True, False, {mistake})
+    if {kill}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    torch.cuda.synchronize()
+"""
+        trace = self.folder / "fault.safetensors"
+        trace.unlink(missing_ok=True)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, -signal.SIGKILL if kill else 1, done.stderr)
+        for _ in range(100):
+            if trace.exists():
+                break
+            import time
+            time.sleep(0.1)
+        self.assertTrue(trace.exists(), done.stderr)
+        return judge(trace)[1]
+
+    def test_faults(self):
+        for memory in ("guard", "pinned"):
+            with self.subTest(memory):
+                report = self.in_process(memory, 2)
+                self.assertIn("illegal memory access", report)
+                self.assertIn("s ", report)
+
+    def test_killed(self):
+        for mistake in (0, 3):
+            with self.subTest(mistake):
+                self.assertIn("the process ended while its kernel was captured", self.in_process("guard", mistake, True))
+
+
+if __name__ == "__main__":
+    tap.main()
