@@ -20,7 +20,7 @@ struct keep_request {
     int32_t device;         /* KEEP_MAKE: its ordinal in the user's process, whose environment the keeper shares */
     int32_t memory;         /* KEEP_BEGIN: enum memory_kind, where the probes write */
     int32_t has_o, has_lse; /* KEEP_END: these were handed over */
-    int32_t failed;         /* KEEP_END: the kernel stopped, as `text` says */
+    int32_t failed;         /* KEEP_END: the CUresult that the kernel stopped with, as `text` says; 0: it did not */
     int32_t lost;           /* KEEP_END: what was recorded is gone */
     double seconds;         /* KEEP_END: between begin and end */
     char text[256], memory_why[256], device_name[96];

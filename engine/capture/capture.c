@@ -562,7 +562,7 @@ int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const str
     const int status = driver.synchronize();
     request.seconds = now() - c->begun_at;
     if (status) {
-        request.failed = 1;
+        request.failed = status;
         request.lost = c->values && !c->opened;
         snprintf(request.text, sizeof request.text, "the kernel stopped: %s", driver_error(status));
         snprintf(said, sizeof said, "%s", request.text);

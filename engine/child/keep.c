@@ -319,6 +319,40 @@ static void take_from_channel(struct trace *t, enum asc_channel ch, const struct
     munmap(file, t->n_bytes);
 }
 
+/* Numbers of cuda.h's CUresult; -1: the process is gone. */
+static enum event_kind stopped_by(int failed)
+{
+    switch (failed) {
+    case 0:
+        return EVENT_NONE;
+    case -1:
+        return EVENT_CRASH;
+    case 700: /* illegal address */
+    case 714: /* hardware stack error */
+    case 717: /* invalid address space */
+    case 718: /* invalid pc */
+        return EVENT_ADDRESS;
+    case 710:
+        return EVENT_ASSERT;
+    case 716:
+        return EVENT_MISALIGNED;
+    default: /* __trap() is a launch failure */
+        return EVENT_TRAP;
+    }
+}
+
+static void add_event(struct trace_info *info, enum event_kind kind, const char *text)
+{
+    free(info->events);
+    info->events = kind == EVENT_NONE ? NULL : calloc(1, sizeof *info->events);
+    info->n_events = info->events != NULL;
+    if (!info->events)
+        return;
+    trace_event_init(info->events);
+    info->events->kind = kind;
+    snprintf(info->events->text, sizeof info->events->text, "%s", text);
+}
+
 static int save(struct keeper *k, const struct keep_request *request, struct err *err)
 {
     struct trace *t = k->t;
@@ -336,7 +370,8 @@ static int save(struct keeper *k, const struct keep_request *request, struct err
     else if (!request->has_lse && !request->failed)
         t->conventions.no_lse = 1;
     info->status = request->failed ? RUN_CRASHED : RUN_COMPLETE;
-    info->stopped = request->failed ? EVENT_CRASH : EVENT_NONE;
+    info->stopped = stopped_by(request->failed);
+    add_event(info, info->stopped, request->text);
     snprintf(info->status_text, sizeof info->status_text, "%s", request->text);
     info->seconds = request->seconds;
     if (declared) {
@@ -431,7 +466,7 @@ int keep_serve(const struct runner_paths *paths, int socket)
             break;
     }
     if (k.t && k.begun) {
-        const struct keep_request gone = {.failed = 1, .text = "the process ended while its kernel was captured"};
+        const struct keep_request gone = {.failed = -1, .text = "the process ended while its kernel was captured"};
         struct err err = {0};
         save(&k, &gone, &err);
     }

@@ -103,6 +103,9 @@ class capture:
         batch, head, row = _LAYOUTS[layout]
         if tuple(k.shape) != tuple(v.shape) or k.shape[3] != q.shape[3] or k.shape[batch] != q.shape[batch]:
             raise Error(f"q {list(q.shape)}, k {list(k.shape)} and v {list(v.shape)} do not belong together")
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            if not getattr(tensor, "is_cuda", False):
+                raise Error(f"{name} must be a tensor on a CUDA device")
         if q.device != k.device or q.device != v.device:
             raise Error(f"q, k and v are on {q.device}, {k.device} and {v.device}; expected one device")
         kinds = [_dtype(q, "q"), _dtype(k, "k"), _dtype(v, "v")]

@@ -21,9 +21,10 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
     const __half *q = a.q + batch * a.sq.batch + head * a.sq.head + query * a.sq.row;
     const __half *k = a.k + batch * a.sk.batch + kv_head * a.sk.head;
     const __half *v = a.v + batch * a.sv.batch + kv_head * a.sv.head;
-    const int last = a.causal ? query + a.kv_len - a.q_len : a.kv_len - 1;
+    const int ahead = a.causal ? a.kv_len - a.q_len : a.kv_len, last = query + ahead;
+    const int tiles = (min(min(int(blockIdx.x + 1) * BR, a.q_len) + ahead, a.kv_len) + BC - 1) / BC;
     float m = -INFINITY, l = 0, u[2] = {};
-    for (int t = 0; t * BC <= min(last, a.kv_len - 1); t++) {
+    for (int t = 0; t < tiles; t++) {
         const int key = t * BC + lane;
         float s = -INFINITY;
         if (key <= last && key < a.kv_len) {
@@ -36,7 +37,8 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
         const float before = m;
         m = fmaxf(m, over_warp(s, true));
         ASC_RECORD_ROW(m, t, row, lane == 0, m);
-        const float alpha = expf(before - m), p = expf(s - m);
+        const float base = m == -INFINITY ? 0 : m; // a row that has seen no key
+        const float alpha = expf(before - base), p = expf(s - base);
         ASC_RECORD_ROW(alpha, t, row, lane == 0, alpha);
         ASC_RECORD(p, t, i, 1, row, lane, p);
         l = l * alpha + over_warp(p, false);
