@@ -1,2 +1,0 @@
-from ._errors import Error
-from .capture import capture, modules

@@ -1,2 +1,0 @@
-class Error(RuntimeError):
-    """What attnscope cannot do, in one line."""
