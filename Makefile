@@ -102,7 +102,7 @@ install: all
 	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
 	$(Q)install -D -m 644 -t "$(DESTDIR)$(PREFIX)/include" $(HEADER) build/include/attnscope_cute.h
 	$(Q)install -m 755 $(DEVICE) "$(LIB)"
-	$(Q)install -m 755 $(CAPTURE) "$(LIB)/.."
+	$(Q)install -m 755 $(CAPTURE) "$(DESTDIR)$(PREFIX)/lib"
 	$(Q)install -m 644 build/include/attnscope_capture.h "$(DESTDIR)$(PREFIX)/include"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
@@ -135,7 +135,7 @@ needs-build needs-test needs-deb: needs-%:
 	@$(SETUP) --check $*
 
 uninstall:
-	$(Q)rm -rf "$(DATA)" "$(LIB)" "$(LIB)/../$(notdir $(CAPTURE))"
+	$(Q)rm -rf "$(DATA)" "$(LIB)" "$(DESTDIR)$(PREFIX)/lib/$(notdir $(CAPTURE))"
 	$(Q)rm -f "$(BIN)/attnscope" "$(DESTDIR)$(PREFIX)/include/attnscope.h" "$(DESTDIR)$(PREFIX)/include/attnscope_cute.h" "$(DESTDIR)$(PREFIX)/include/attnscope_capture.h" "$(MAN)/attnscope.1" "$(BASH_COMPLETION)/attnscope" "$(ZSH_COMPLETION)/_attnscope" \
 	    "$(FISH_COMPLETION)/attnscope.fish"
 

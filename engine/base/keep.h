@@ -28,7 +28,8 @@ struct keep_request {
 
 struct keep_answer {
     char failure[1024];                          /* one sentence; "": none */
-    int32_t memory;                              /* KEEP_MAKE: MEMORY_GUARD where handle is one, or what was asked for */
+    int32_t memory;                              /* KEEP_MAKE: what was asked for, enum memory_kind */
+    int32_t guarded;                             /* there is a guardian's room: handle */
     unsigned char handle[GUARDIAN_HANDLE_BYTES]; /* of the guardian's room */
     char memory_why[256];                        /* why there is no guardian */
 };

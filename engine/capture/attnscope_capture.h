@@ -3,15 +3,15 @@
    probes of every loaded object, in the CUDA context that is current.
 
      struct asc_tensors tensors = {.q = {q}, .k = {k}, .v = {v}};
-     asc_capture_begin("{\"problem\": {...}, \"plan\": {\"br\": 64, \"bc\": 64}, \"capture\": {\"path\": \"t.safetensors\"}}",
-                       &tensors, &capture, why, sizeof why);
+     asc_capture_begin("{\"problem\": {...}, \"plan\": {\"br\": 64, \"bc\": 64}, \"capture\": {\"path\":
+   \"t.safetensors\"}}", &tensors, &capture, why, sizeof why);
      ... launches, on any stream; a CUDA graph may be replayed ...
      asc_capture_end(capture, &o, &lse, why, sizeof why);
 
    The JSON has the keys of a saved trace's metadata without "attnscope." (docs/trace-format.md): problem and plan, of
-   which kv_heads, kv_len, causal, window, layout, scale, threads and kv_splits have defaults; conventions, types and run,
-   of which nothing must be said. And capture: path; memory (auto, guard, device, pinned); tiles, a list of [batch, head,
-   q tile]; channels, a list of names. Without tiles and channels all that have a probe are recorded.
+   which kv_heads, kv_len, causal, window, layout, scale, threads and kv_splits have defaults; conventions, types and
+   run, of which nothing must be said. And capture: path; memory (auto, guard, device, pinned); tiles, a list of [batch,
+   head, q tile]; channels, a list of names. Without tiles and channels all that have a probe are recorded.
 
    One capture at a time on each device. Functions return 0, or -1 with one sentence in why[size]. */
 #ifndef ATTNSCOPE_CAPTURE_H
@@ -38,8 +38,8 @@ struct asc_tensor {
     int64_t stride[4];
 };
 
-/* Of the shapes and types that problem says, docs/trace-format.md, "Tensors". All but q, k and v may be missing; scales,
-   sink, alibi and bias are dense. */
+/* Of the shapes and types that problem says, docs/trace-format.md, "Tensors". All but q, k and v may be missing;
+   scales, sink, alibi and bias are dense. */
 struct asc_tensors {
     struct asc_tensor q, k, v, q_scale, k_scale, v_scale, sink, alibi, bias;
 };
@@ -55,8 +55,8 @@ int asc_capture_end(struct asc_capture *capture, const struct asc_tensor *o, con
 /* Ends it without a trace. NULL is legal. */
 void asc_capture_drop(struct asc_capture *capture);
 
-/* How many translation units with probes were loaded since it began, whose probes record nothing; bind: from now on they
-   do. -1: they cannot be bound. */
+/* How many translation units with probes were loaded since it began, whose probes record nothing; bind: from now on
+   they do. -1: they cannot be bound. */
 int asc_capture_late(struct asc_capture *capture, int bind);
 /* Translation units with probes in this process, and the file of each. */
 int asc_capture_modules(void);
@@ -68,7 +68,8 @@ const char *asc_capture_module(int i);
 }
 
 /* The same for C++: records until the end of its block; what fails is said on stderr. */
-class asc_captured {
+class asc_captured
+{
   public:
     asc_captured(const char *json, const asc_tensors &tensors)
     {
@@ -76,7 +77,10 @@ class asc_captured {
     }
     asc_captured(const asc_captured &) = delete;
     asc_captured &operator=(const asc_captured &) = delete;
-    ~asc_captured() { end(asc_tensor{}, asc_tensor{}); }
+    ~asc_captured()
+    {
+        end(asc_tensor{}, asc_tensor{});
+    }
     /* True: the trace is saved. */
     bool end(const asc_tensor &o, const asc_tensor &lse)
     {

@@ -24,19 +24,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICES_MAX = 64, NOT_SUPPORTED_ON_DEVICE = 1, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MAPPED = 2 };
+enum { DEVICES_MAX = 64, LAZY_PEER_ACCESS = 1, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MAPPED = 2 };
 
 struct asc_capture {
     int socket; /* owned, of the keeper; -1 */
     pid_t keeper;
     int device;
-    void *context;             /* where the probes are bound */
+    void *context; /* where the probes are bound */
     struct asc_problem problem;
     struct asc_plan plan;
     struct asc_device state;
     void *mapping; /* owned: the live trace */
     size_t n_bytes;
-    bool pinned, opened; /* the mapping; the values are the guardian's */
+    bool pinned, opened;   /* the mapping; the values are the guardian's */
     uint64_t values, slot; /* owned device memory; 0: none */
     enum memory_kind memory;
     struct modules bound;
@@ -144,8 +144,8 @@ static int ask(struct asc_capture *c, const struct keep_request *request, int fd
     }
     ssize_t n = sendmsg(c->socket, &message, MSG_NOSIGNAL);
     data = (struct iovec){.iov_base = answer, .iov_len = sizeof *answer};
-    message = (struct msghdr){
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    message =
+        (struct msghdr){.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     while (n == (ssize_t)sizeof *request && (n = recvmsg(c->socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
         n = (ssize_t)sizeof *request;
     *got = -1;
@@ -220,7 +220,8 @@ static bool is_dense(const struct asc_tensor *t, const struct shape *s)
 }
 
 /* A tensor of the caller's, wherever it lies, into dense memory of the trace. */
-static int copy_in(void *to, const struct asc_tensor *t, const struct shape *s, const char *name, char *why, size_t size)
+static int copy_in(void *to, const struct asc_tensor *t, const struct shape *s, const char *name, char *why,
+                   size_t size)
 {
     const int last = s->n_dims - 1;
     const size_t row = (size_t)s->n[last] * s->bytes;
@@ -299,8 +300,7 @@ static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors,
             return fail(why, size, "%s is missing: this problem has one", all[i].name);
         if (!all[i].to && all[i].from->data)
             return fail(why, size, "%s is given, but the problem has none", all[i].name);
-        if (all[i].to &&
-            copy_in((void *)(uintptr_t)all[i].to, all[i].from, &all[i].shape, all[i].name, why, size) != 0)
+        if (all[i].to && copy_in((void *)(uintptr_t)all[i].to, all[i].from, &all[i].shape, all[i].name, why, size) != 0)
             return -1;
     }
     return 0;
@@ -341,14 +341,20 @@ static int take_memory(struct asc_capture *c, const struct keep_answer *answer, 
     snprintf(why_not, why_bytes, "%.255s", answer->memory_why);
     if (l->total_bytes == l->values_offset)
         c->memory = MEMORY_PINNED;
-    if (c->memory == MEMORY_GUARD) {
+    if (answer->guarded && c->memory != MEMORY_PINNED) {
         struct cuda_handle handle;
         memcpy(handle.bytes, answer->handle, sizeof handle.bytes);
-        status = driver.open(&c->values, handle, NOT_SUPPORTED_ON_DEVICE);
-        if (status)
+        status = driver.open(&c->values, handle, LAZY_PEER_ACCESS);
+        if (status && c->memory == MEMORY_GUARD)
             return fail(why, size, "the guardian's device memory cannot be opened: %s", driver_error(status));
-        c->opened = true;
-    } else if (c->memory == MEMORY_DEVICE || c->memory == MEMORY_AUTO) {
+        if (status) {
+            c->values = 0;
+            snprintf(why_not, why_bytes, "the guardian's device memory cannot be opened: %s", driver_error(status));
+        }
+        c->opened = !status;
+        c->memory = status ? MEMORY_AUTO : MEMORY_GUARD;
+    }
+    if (c->memory == MEMORY_DEVICE || c->memory == MEMORY_AUTO) {
         status = take_own(c);
         if (status && c->memory == MEMORY_DEVICE)
             return fail(why, size, "no device memory for the values: %s", driver_error(status));

@@ -92,14 +92,10 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
                       json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:f}", "kernel", kernel, "source_name",
                                 source, "scenario_name", "", "patch_name", "", "backend", "gpu", "workers", 0, "status",
                                 "", "status_text", "", "seconds", 0.0));
-    const struct safetensors_text texts[] = {{"attnscope.format", format},
-                                             {"attnscope.problem", problem},
-                                             {"attnscope.plan", plan},
-                                             {"attnscope.conventions", conventions},
-                                             {"attnscope.types", types},
-                                             {"attnscope.run", run},
-                                             {"attnscope.sites", nothing},
-                                             {"attnscope.events", nothing}};
+    const struct safetensors_text texts[] = {{"attnscope.format", format}, {"attnscope.problem", problem},
+                                             {"attnscope.plan", plan},     {"attnscope.conventions", conventions},
+                                             {"attnscope.types", types},   {"attnscope.run", run},
+                                             {"attnscope.sites", nothing}, {"attnscope.events", nothing}};
     unsigned char *header = NULL;
     size_t n_bytes = 0;
     struct safetensors *file = NULL;
@@ -261,7 +257,7 @@ static int ask_guardian(struct keeper *k, int device, int memory, struct keep_an
         k->guardian = guardian_start(k->paths, device);
     k->device = device;
     if (k->guardian && guardian_take(k->guardian, k->t, answer->handle, &why) == 0) {
-        answer->memory = MEMORY_GUARD;
+        answer->guarded = 1;
         return 0;
     }
     snprintf(answer->memory_why, sizeof answer->memory_why, "%s", why.message);
@@ -309,9 +305,9 @@ static void take_from_channel(struct trace *t, enum asc_channel ch, const struct
         const int32_t *place = trace_slot_place(t, slot);
         for (int row = 0; row < tile.valid_rows && (int)tile.dtype == to->dtype; row++) {
             const int64_t i = (int64_t)place[2] * t->plan.br + row;
-            const int64_t at = ch == asc_lse ? ((int64_t)place[0] * p->heads + place[1]) * p->q_len + i
-                                             : place[0] * by_layout.batch + place[1] * by_layout.head +
-                                                   i * by_layout.row;
+            const int64_t at = ch == asc_lse
+                                   ? ((int64_t)place[0] * p->heads + place[1]) * p->q_len + i
+                                   : place[0] * by_layout.batch + place[1] * by_layout.head + i * by_layout.row;
             memcpy(file + to->offset + (size_t)at * bytes,
                    (const unsigned char *)tile.data + (size_t)row * (size_t)tile.cols * bytes, (size_t)cols * bytes);
         }

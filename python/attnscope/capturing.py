@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from ._errors import Error
+from attnscope.programs import Error, program
 
 _LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1)}  # where batch, head and row stand
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
@@ -24,18 +24,10 @@ class _Tensors(ctypes.Structure):
 
 
 def _library():
-    """Loaded once; of this package, else of the build or installation whose program ATTNSCOPE_PROGRAM names."""
+    """Loaded once: beside the program, in a build folder or an installation. It starts that very program."""
     if not hasattr(_library, "loaded"):
-        name, program = "libattnscope-capture.so", os.environ.get("ATTNSCOPE_PROGRAM")
-        places = [Path(__file__).parent / name, Path(__file__).parent / "lib" / name,
-                  Path(__file__).resolve().parents[2] / "build" / name]
-        if program:
-            places[:0] = [Path(program).parent / name, Path(program).parent.parent / "lib" / name]
-        for place in places:
-            if place.exists():
-                break
-        else:
-            place = name
+        name, place = "libattnscope-capture.so", Path(os.environ.setdefault("ATTNSCOPE_PROGRAM", program())).parent
+        place = next((at for at in (place / name, place.parent / "lib" / name) if at.exists()), name)
         try:
             library = ctypes.CDLL(str(place))
         except OSError as error:
@@ -207,5 +199,5 @@ class capture:
     @property
     def run(self):
         """The trace, judged: attnscope.load(path)."""
-        from . import load
+        from attnscope.runs import load
         return load(self.path)

@@ -140,6 +140,80 @@ EXPORT int cuStreamSynchronize(void *stream)
     return 0;
 }
 
+EXPORT int cuCtxGetCurrent(void **context)
+{
+    *context = loaded;
+    return 0;
+}
+
+EXPORT int cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return 0;
+}
+
+EXPORT int cuMemcpy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+struct copy {
+    size_t from_x, from_y;
+    unsigned from_kind;
+    const void *from_host;
+    uint64_t from;
+    void *from_array;
+    size_t from_pitch, to_x, to_y;
+    unsigned to_kind;
+    void *to_host;
+    uint64_t to;
+    void *to_array;
+    size_t to_pitch, width, height;
+};
+
+EXPORT int cuMemcpy2DUnaligned_v2(const struct copy *copy)
+{
+    for (size_t row = 0; row < copy->height; row++)
+        memcpy((char *)copy->to_host + row * copy->to_pitch,
+               (const char *)(uintptr_t)copy->from + row * copy->from_pitch, copy->width);
+    return 0;
+}
+
+EXPORT int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    (void)memory, (void)bytes;
+    return flags == 2 ? 0 : 1;
+}
+
+EXPORT int cuMemHostUnregister(void *memory)
+{
+    return memory ? 0 : 1;
+}
+
+EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags)
+{
+    *address = (uint64_t)(uintptr_t)memory;
+    return (int)flags;
+}
+
+struct handle {
+    unsigned char bytes[64];
+};
+
+/* The memory of another process: there is no way to it here. */
+EXPORT int cuIpcOpenMemHandle_v2(uint64_t *address, struct handle handle, unsigned flags)
+{
+    (void)handle, (void)flags;
+    *address = 0;
+    return 801; /* CUDA_ERROR_NOT_SUPPORTED */
+}
+
+EXPORT int cuIpcCloseMemHandle(uint64_t address)
+{
+    return address ? 0 : 1;
+}
+
 EXPORT int cuGetErrorString(int error, const char **text)
 {
     *text = error == 2 ? "out of memory" : "no words";

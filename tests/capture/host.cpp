@@ -1,0 +1,131 @@
+/* A process that is captured, without CUDA: its "kernel" runs on the host and writes through the bound state, as probes
+   do. host TRACE WHAT [EXTRA JSON], on the driver that is none (tests/gpu/fake_cuda.c). */
+#include "attnscope.h"
+#include "attnscope_capture.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+enum { BATCH = 1, HEADS = 2, LENGTH = 24, D = 16, BR = 8, BC = 8, TILES = LENGTH / BR };
+
+static asc_device state;
+
+static int state_address(void **address)
+{
+    *address = &state;
+    return 0;
+}
+/* As probes/record.h has it; this file holds no probe, for the reader of probe lines: ASC_RECORD(s, in a comment. */
+__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof state, 1, 0, SOURCE,
+                                                                        state_address};
+__asm__(".pushsection .note.attnscope, \"a\", %note\n"
+        ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
+        ".popsection");
+
+static void record(int channel, int head, int q_tile, int kv, int row, int col, float value)
+{
+    const int slot = state.batch ? state.slot[head * TILES + q_tile] : -1;
+    const asc_channel_map &map = state.channel[channel];
+    if (slot < 0 || map.dtype < 0)
+        return;
+    unsigned char *tile = state.trace + map.offset + slot * map.slot_stride + kv * map.kv_stride;
+    reinterpret_cast<float *>(tile)[row * map.cols + col] = value;
+    unsigned char *stamp = state.stamps + state.stamp[channel].offset + slot * state.stamp[channel].slot_stride +
+                           kv * state.stamp[channel].kv_stride;
+    *reinterpret_cast<uint64_t *>(stamp) = 1 + kv;
+}
+
+static void attention(const float *q, const float *k, const float *v, const asc_tensor &layout, float *o, float *lse,
+                      bool mistaken)
+{
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < LENGTH; i++) {
+            float m = -INFINITY, l = 0, u[D] = {};
+            for (int t = 0; t < TILES; t++) {
+                float s[BC], p[BC], before = m;
+                for (int j = 0; j < BC; j++) {
+                    s[j] = 0;
+                    for (int d = 0; d < D; d++)
+                        s[j] += q[h * layout.stride[1] + i * layout.stride[2] + d] *
+                                k[h * layout.stride[1] + (t * BC + j) * layout.stride[2] + d];
+                    s[j] *= 0.25f;
+                    m = fmaxf(m, s[j]);
+                    record(asc_s, h, i / BR, t, i % BR, j, s[j]);
+                }
+                const float alpha = expf(before - m);
+                l *= alpha;
+                for (int d = 0; d < D; d++)
+                    u[d] *= mistaken && t ? 1 : alpha;
+                for (int j = 0; j < BC; j++) {
+                    l += p[j] = expf(s[j] - m);
+                    for (int d = 0; d < D; d++)
+                        u[d] += p[j] * v[h * layout.stride[1] + (t * BC + j) * layout.stride[2] + d];
+                    record(asc_p, h, i / BR, t, i % BR, j, p[j]);
+                }
+                record(asc_m, h, i / BR, t, i % BR, 0, m);
+                record(asc_l, h, i / BR, t, i % BR, 0, l);
+                for (int d = 0; d < D; d++)
+                    record(asc_u, h, i / BR, t, i % BR, d, u[d]);
+            }
+            for (int d = 0; d < D; d++)
+                o[(h * LENGTH + i) * D + d] = u[d] / l;
+            lse[h * LENGTH + i] = m + logf(l);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    const std::string what = argv[2];
+    const bool by_row = what == "strides"; /* heads side by side in a row of one packed array */
+    std::vector<float> data[3], o(HEADS * LENGTH * D), lse(HEADS * LENGTH);
+    for (auto &one : data)
+        for (int i = 0; i < HEADS * LENGTH * D; i++)
+            one.push_back(float(rand()) / float(RAND_MAX) - 0.5f);
+    asc_tensors tensors = {};
+    asc_tensor *const inputs[] = {&tensors.q, &tensors.k, &tensors.v};
+    for (int i = 0; i < 3; i++) {
+        const asc_tensor dense = {data[i].data(), {HEADS * LENGTH * D, LENGTH * D, D, 1}};
+        const asc_tensor packed = {data[i].data(), {HEADS * LENGTH * D, D, HEADS * D, 1}};
+        *inputs[i] = by_row ? packed : dense;
+    }
+    if (what == "turned")
+        tensors.k.stride[3] = 2;
+    if (what == "no-v")
+        tensors.v.data = nullptr;
+    std::string json = R"({"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"},
+        "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
+        "capture": {"path": ")" + std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
+    if (what == "json")
+        json = argv[3];
+    asc_capture *capture = nullptr;
+    char why[1280];
+    if (asc_capture_begin(json.c_str(), &tensors, &capture, why, sizeof why)) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    if (what == "late") {
+        if (!dlopen(argv[4], RTLD_NOW))
+            return 3;
+        printf("%d\n", asc_capture_late(capture, 0));
+    }
+    attention(data[0].data(), data[1].data(), data[2].data(), tensors.q, o.data(), lse.data(), what == "mistake");
+    if (what == "killed")
+        kill(getpid(), SIGKILL);
+    if (what == "drop") {
+        asc_capture_drop(capture);
+        return state.batch ? 4 : 0;
+    }
+    const asc_tensor of_o = {o.data(), {}}, of_lse = {lse.data(), {}};
+    const int failed = asc_capture_end(capture, &of_o, what == "no-lse" ? nullptr : &of_lse, why, sizeof why);
+    if (failed || *why)
+        fprintf(stderr, "%s\n", why);
+    return failed ? 1 : state.batch ? 4 : 0;
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""libattnscope-capture and `attnscope keep`, on a driver that is none: the trace of a process that captures itself, what
+is left of one that is killed, and what is refused. tests/gpu/gpu_capture.py asks a device."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/gpu")]
+import fake_driver  # noqa: E402
+import tap  # noqa: E402
+from read_trace import Trace  # noqa: E402
+
+LIBRARY = ROOT / "build/libattnscope-capture.so"
+
+
+class Capture(fake_driver.WithDriver):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        shutil.copy(ROOT / "tests/capture/probes.txt", cls.folder)
+        build = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-I", ROOT / "build/include", f'-DSOURCE="{cls.folder}/probes.txt"']
+        source = ROOT / "tests/capture/host.cpp"
+        subprocess.run([*build, "-o", cls.folder / "host", source, LIBRARY, f"-Wl,-rpath={ROOT}/build", "-ldl"], check=True)
+        subprocess.run([*build, "-shared", "-fPIC", "-s", "-fvisibility=hidden", "-o", cls.folder / "late.so", source, LIBRARY],
+                       check=True)
+
+    def setUp(self):
+        self.trace = self.folder / "trace.safetensors"
+        self.trace.unlink(missing_ok=True)
+
+    def run_host(self, what, *more, **environment):
+        return subprocess.run([self.folder / "host", self.trace, what, *more], capture_output=True, text=True, cwd=self.folder,
+                              env=dict(os.environ, LD_LIBRARY_PATH=str(self.folder), ATTNSCOPE_PROGRAM=str(ROOT / "build/attnscope"),
+                                       **environment), timeout=60)
+
+    def judge(self):
+        done = subprocess.run([ROOT / "build/attnscope", "run", self.trace], capture_output=True, text=True,
+                              env=dict(os.environ, ATTNSCOPE_PROGRESS="no"))
+        return done.returncode, done.stdout + done.stderr
+
+    def clean(self, what, *more):
+        done = self.run_host(what, *more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        status, report = self.judge()
+        self.assertEqual(status, 0, report)
+        return report
+
+    def test_clean(self):
+        self.assertIn("recorded in device memory", self.clean("clean"))
+        run = Trace(self.trace).run
+        self.assertEqual((run["kernel"], run["status"], run["memory"]), ("probes", "complete", "device"))
+        self.assertIn("cannot be opened", run["memory_why"])
+
+    def test_probe_lines(self):
+        self.clean("clean")
+        sites = Trace(self.trace).sites
+        self.assertEqual([(site["channel"], site["line"]) for site in sites],
+                         [("s", 2), ("m", 3), ("p", 4), ("l", 6), ("u", 7)])
+
+    def test_memories(self):
+        for memory in ("device", "pinned"):
+            with self.subTest(memory):
+                self.assertIn(f"recorded in {memory} memory", self.clean("clean", f', "memory": "{memory}"'))
+        done = self.run_host("clean", ', "memory": "guard"')
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("guardian", done.stderr)
+
+    def test_room_that_device_memory_lacks(self):
+        done = self.run_host("clean", FAKE_FREE="1000")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("recorded in pinned memory", self.judge()[1])
+
+    def test_strides(self):
+        self.clean("strides")
+
+    def test_mistake(self):
+        self.assertEqual(self.run_host("mistake").returncode, 0)
+        status, report = self.judge()
+        self.assertEqual(status, 1, report)
+        self.assertIn("U is the first bad stage", report)
+
+    def test_some_tiles_and_channels(self):
+        self.clean("clean", ', "tiles": [[0, 1, 2], [0, 0, 0]], "channels": ["s", "m"]')
+        trace = Trace(self.trace)
+        self.assertEqual(trace.tensors["slot"]["shape"], [2, 3])
+        self.assertNotIn("channel.u", trace.tensors)
+
+    def test_no_lse(self):
+        self.clean("no-lse")
+
+    def test_killed(self):
+        self.assertEqual(self.run_host("killed", ', "memory": "pinned"').returncode, -signal.SIGKILL)
+        for _ in range(300):
+            if self.trace.exists():
+                break
+            time.sleep(0.1)
+        status, report = self.judge()
+        self.assertIn("the process ended while its kernel was captured", report)
+        self.assertNotEqual(status, 0)
+
+    def test_dropped(self):
+        self.assertEqual(self.run_host("drop").returncode, 0)
+        self.assertFalse(self.trace.exists())
+
+    def test_loaded_inside(self):
+        done = self.run_host("late", "", self.folder / "late.so")
+        self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
+
+    def refused(self, words, what, *more):
+        done = self.run_host(what, *more)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn(words, done.stderr)
+        self.assertFalse(self.trace.exists())
+
+    def test_refused(self):
+        problem = '"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"}'
+        plan = '"plan": {"br": 8, "bc": 8}'
+        path = f'"capture": {{"path": "{self.trace}"}}'
+        for words, text in (("batch must be a 32-bit integer", "{%s, %s}" % (plan, path)),
+                            ("br must be", "{%s, %s}" % (problem, path)),
+                            ("path", "{%s, %s}" % (problem, plan)),
+                            ("heads (3) must be a multiple of kv_heads (2)",
+                             "{%s, %s, %s}" % (problem.replace('"heads": 2', '"heads": 3, "kv_heads": 2'), plan, path)),
+                            ("not auto, guard, device or pinned", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "memory": "ram"}')),
+                            ("must be [batch, head, q tile]", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "tiles": [[1]]}')),
+                            ("head 2, q tile 0 in this problem", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "tiles": [[0, 2, 0]]}')),
+                            ("s_unit", "{%s, %s, %s, \"conventions\": {\"s_unit\": \"mile\"}}" % (problem, plan, path)),
+                            ("element type", "{%s, %s, %s, \"types\": {\"channels\": {\"s\": \"f99\"}}}" % (problem, plan, path)),
+                            ("capture", "nonsense"), ("path", "[]")):
+            with self.subTest(text):
+                self.refused(words, "json", text)
+        self.refused("k: its last dimension has a stride of 2 elements; expected 1", "turned")
+        self.refused("v is missing", "no-v")
+
+    def test_no_program_no_driver(self):
+        done = subprocess.run([self.folder / "host", self.trace, "clean"], capture_output=True, text=True,
+                              env=dict(os.environ, LD_LIBRARY_PATH=str(self.folder), ATTNSCOPE_PROGRAM="/nonexistent/attnscope"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent/attnscope", done.stderr)
+        done = subprocess.run([self.folder / "host", self.trace, "clean"], capture_output=True, text=True, env=dict(os.environ))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+
+    def test_what_cannot_be_saved(self):
+        done = subprocess.run([self.folder / "host", self.folder / "no/such/folder.safetensors", "clean"], capture_output=True,
+                              text=True, env=dict(os.environ, LD_LIBRARY_PATH=str(self.folder)))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("folder.safetensors", done.stderr)
+
+    def test_keep_is_for_the_library(self):
+        done = subprocess.run([ROOT / "build/attnscope", "keep"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("libattnscope-capture", done.stderr)
+
+
+if __name__ == "__main__":
+    tap.main()
