@@ -131,6 +131,7 @@ static int ask(struct asc_capture *c, const struct keep_request *request, int fd
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {{0}};
+    memset(answer, 0, sizeof *answer);
     struct iovec data = {.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof *request};
     struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
     if (fd >= 0) {
@@ -467,7 +468,7 @@ static int make_trace(struct asc_capture *c, const char *json, struct keep_answe
 
 static int begin(struct asc_capture *c, const char *json, const struct asc_tensors *tensors, char *why, size_t size)
 {
-    struct keep_answer answer;
+    struct keep_answer answer = {0};
     struct keep_request request = {.op = KEEP_BEGIN};
     int none;
     modules_find(&c->bound);

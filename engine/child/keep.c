@@ -226,7 +226,7 @@ static int describe(struct keeper *k, int fd, struct described *d, struct err *e
         return err_errno(err, cwd, "cannot be entered");
     if (!*path || strlen(path) >= sizeof k->path)
         return err_set(err, ERR_INPUT, "capture: path", "names no file");
-    strcpy(k->path, path);
+    snprintf(k->path, sizeof k->path, "%s", path);
     snprintf(kernel, sizeof kernel, "%.*s", (int)strcspn(slash ? slash + 1 : source, "."), slash ? slash + 1 : source);
     d->t = calloc(1, sizeof *d->t);
     if (!d->t)

@@ -21,7 +21,7 @@ static void add_file(struct search *s, const char *name)
     for (int i = 0; i < s->n_files; i++)
         if (strcmp(s->file[i], name) == 0)
             return;
-    strcpy(s->file[s->n_files++], name);
+    snprintf(s->file[s->n_files++], NAME_BYTES, "%s", name);
 }
 
 /* Blanks in the place of comments and of what stands in quotes, but for the names of #include lines. */
