@@ -19,9 +19,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#ifdef __cplusplus
-#include <cstdio>
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,38 +64,28 @@ const char *asc_capture_module(int i);
 #ifdef __cplusplus
 }
 
-/* The same for C++: records until the end of its block; what fails is said on stderr. */
-class asc_captured
-{
+/* The same for C++: records until end(), or to the end of its block. why() is "" or what failed. */
+class asc_captured {
   public:
     asc_captured(const char *json, const asc_tensors &tensors)
     {
-        say("attnscope: not captured", asc_capture_begin(json, &tensors, &capture, why, sizeof why));
+        asc_capture_begin(json, &tensors, &capture, said, sizeof said);
     }
     asc_captured(const asc_captured &) = delete;
     asc_captured &operator=(const asc_captured &) = delete;
-    ~asc_captured()
-    {
-        end(asc_tensor{}, asc_tensor{});
-    }
+    ~asc_captured() { end(asc_tensor{}, asc_tensor{}); }
     /* True: the trace is saved. */
     bool end(const asc_tensor &o, const asc_tensor &lse)
     {
-        const int failed = capture ? asc_capture_end(capture, &o, &lse, why, sizeof why) : -1;
-        if (capture)
-            say("attnscope", failed);
+        asc_capture *const ended = capture;
         capture = nullptr;
-        return !failed;
+        return ended && !asc_capture_end(ended, &o, &lse, said, sizeof said);
     }
+    const char *why() const { return said; }
 
   private:
-    void say(const char *what, int failed)
-    {
-        if (failed || *why)
-            std::fprintf(stderr, "%s: %s\n", what, why);
-    }
     asc_capture *capture = nullptr;
-    char why[1280] = "";
+    char said[1280] = "";
 };
 #endif
 #endif

@@ -40,5 +40,8 @@ int main(int argc, char **argv)
     asc_captured capture(json.c_str(), tensors);
     attention(a, nullptr);
     asc_tensor o = {a.o, {}}, lse = {a.lse, {}};
-    return capture.end(o, lse) ? 0 : 1;
+    const bool saved = capture.end(o, lse);
+    if (*capture.why())
+        fprintf(stderr, "attnscope: %s\n", capture.why());
+    return saved ? 0 : 1;
 }
