@@ -116,6 +116,11 @@ install: all
 deb: needs-deb all
 	@MAKE='$(MAKE)' packaging/deb $(B)
 
+# A Python wheel of the same and of python/attnscope, with static libraries.
+.PHONY: wheel
+wheel: all
+	@MAKE='$(MAKE)' CC='$(CC)' packaging/wheel $(B)
+
 # Installs the packages that are missing for building, running and testing, and says which.
 SETUP := CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' .ci/setup
 .PHONY: setup setup-build setup-run setup-test setup-lint setup-deb needs-build needs-test needs-deb

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Reads a saved trace with nothing but the Python standard library and docs/trace-format.md, checks every rule of that
-page, and prints what it holds. An independent reader: it shares no code with attnscope. Exit 0: all rules hold."""
-import json
-import os
-import struct
+page, and prints what it holds. An independent reader: it shares no code with the program. Exit 0: all rules hold."""
 import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+from attnscope import Error  # noqa: E402
+from attnscope.safetensors import BYTES, STRUCT, File, parse  # noqa: E402, F401
+from attnscope.safetensors import count as product  # noqa: E402
 
 CHANNELS = {  # name: (rows, cols, once per kv tile)
     "q": ("br", "d", False), "k": ("bc", "d", True), "v": ("bc", "d", True), "s": ("br", "bc", True),
@@ -13,8 +17,6 @@ CHANNELS = {  # name: (rows, cols, once per kv tile)
 TYPES = {  # name in the metadata: (type in the file, bytes)
     "f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4), "f64": ("F64", 8), "e4m3": ("U8", 1), "e5m2": ("U8", 1),
     "u8": ("U8", 1), "i32": ("I32", 4), "i64": ("I64", 8)}
-BYTES = dict(TYPES.values())
-STRUCT = {"F16": "e", "F32": "f", "F64": "d", "U8": "B", "I32": "i", "I64": "q"}
 
 
 def check(fact, words):
@@ -22,47 +24,13 @@ def check(fact, words):
         sys.exit(f"{sys.argv[1]}: {words}")
 
 
-def no_duplicates(pairs):
-    check(len(dict(pairs)) == len(pairs), "duplicate key in the header")
-    return dict(pairs)
-
-
-def product(shape):
-    n = 1
-    for length in shape:
-        n *= length
-    return n
-
-
-class Trace:
+class Trace(File):
     def __init__(self, path):
-        self.file = open(path, "rb")
-        size = os.fstat(self.file.fileno()).st_size
-        n, = struct.unpack("<Q", self.file.read(8))
-        check(n <= 100_000_000 and 8 + n <= size, "header length")
-        header = json.loads(self.file.read(n).decode("utf-8"), object_pairs_hook=no_duplicates)
-        self.begin = 8 + n
-        self.texts = header.pop("__metadata__")
-        check(all(isinstance(v, str) for v in self.texts.values()), "__metadata__ maps strings to strings")
-        self.tensors = header
-        end = 0
-        for name, t in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-            check(t["data_offsets"][0] == end, f"hole or overlap before {name}")
-            end = t["data_offsets"][1]
-            check(end - t["data_offsets"][0] == product(t["shape"]) * BYTES[t["dtype"]], f"size of {name}")
+        super().__init__(path)
+        for name, t in self.tensors.items():
             check((self.begin + t["data_offsets"][0]) % BYTES[t["dtype"]] == 0, f"alignment of {name}")
-        check(self.begin + end == size, "the last tensor ends with the file")
         for key in ("problem", "plan", "conventions", "types", "run", "sites", "events"):
-            setattr(self, key, json.loads(self.texts["attnscope." + key], object_pairs_hook=no_duplicates))
-
-    def values(self, name, first, count):
-        t = self.tensors[name]
-        check(0 <= first and first + count <= product(t["shape"]), f"{name} has no elements {first}, {count}")
-        self.file.seek(self.begin + t["data_offsets"][0] + first * BYTES[t["dtype"]])
-        raw = self.file.read(count * BYTES[t["dtype"]])
-        if t["dtype"] == "BF16":
-            return [struct.unpack("<f", b"\0\0" + raw[i:i + 2])[0] for i in range(0, len(raw), 2)]
-        return list(struct.unpack(f"<{count}{STRUCT[t['dtype']]}", raw))
+            setattr(self, key, parse(self.texts["attnscope." + key]))
 
     def expect(self, name, dtype, shape):
         t = self.tensors.get(name)
@@ -143,4 +111,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Error as error:
+        sys.exit(str(error))

@@ -49,18 +49,24 @@ bool element_within_unlimited(enum dtype t, double got, double want, double boun
     return within(t, 1, got, want, bound);
 }
 
-double element_ratio(enum dtype t, int class, double got, double want, double bound)
+double element_reach(enum dtype t, double want, double bound)
 {
     double unit = 0;
     double half_tiny = 0;
     double reach = bound;
+    if (bound_narrow(t, &unit, &half_tiny))
+        within_rounded(t, 0, want, want, bound, &reach);
+    return reach;
+}
+
+double element_ratio(enum dtype t, int class, double got, double want, double bound)
+{
     if (got == want)
         return 0;
     const double error = fabs(got - want);
     if (isnan(error))
         return NAN;
-    if (bound_narrow(t, &unit, &half_tiny))
-        within_rounded(t, 0, got, want, bound, &reach);
+    const double reach = element_reach(t, want, bound);
     const double ratio = reach > 0 ? error / reach : INFINITY;
     if (class == CLASS_OK)
         return fmin(ratio, 1);

@@ -22,6 +22,8 @@ bool element_within(enum dtype t, double got, double want, double bound);
 /* The same of p and u, as in struct comparison. */
 bool element_within_unlimited(enum dtype t, double got, double want, double bound);
 
+/* How far a captured value of type t may be from want: the bound, and the rounding to t. */
+double element_reach(enum dtype t, double want, double bound);
 /* |got - want| over what it may be, the rounding to the captured type t included: at most 1 where the class is no bad
    one, more where it is. Equal infinities are no error; NaN where either is. */
 double element_ratio(enum dtype t, int class, double got, double want, double bound);

@@ -223,9 +223,7 @@ static int write_file(const struct trace *t, const char *path, const struct tens
     return -1;
 }
 
-/* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
-   must not cost somebody a kernel. */
-static int may_replace(const char *path, struct err *err)
+int trace_may_replace(const char *path, struct err *err)
 {
     struct stat status;
     unsigned char head[9] = {0};
@@ -244,7 +242,7 @@ static int may_replace(const char *path, struct err *err)
 
 int trace_save(const struct trace *t, const char *path, struct err *err)
 {
-    if (may_replace(path, err) != 0)
+    if (trace_may_replace(path, err) != 0)
         return -1;
     struct layout layout = t->layout;
     struct tensor_map maps[TENSORS_MAX];

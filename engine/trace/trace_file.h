@@ -14,6 +14,10 @@ enum { TRACE_TEXTS_MAX = 16 };
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,
                       struct err *err);
 
+/* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
+   must not cost somebody a kernel. */
+int trace_may_replace(const char *path, struct err *err);
+
 /* The metadata of a trace. The values are owned by the caller, the keys are literals. Returns how many, or -1. */
 int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRACE_TEXTS_MAX], struct err *err);
 void trace_metadata_free(struct safetensors_text *texts, int n);
