@@ -235,7 +235,8 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, shape:
     """Runs a kernel (.cu) or a scenario (.ini) once and judges it.
 
     q, k, v: arrays [batch, heads, rows, head_dim], as numpy, torch (on the CPU or a GPU), DLPack or
-    __array_interface__ have them; without them inputs are made for `shape`. settings: keys of a scenario, such as
+    __array_interface__ have them, for a program whose `run` has --q, --k and --v; this one has not yet. Without them inputs
+    are made for `shape`. settings: keys of a scenario, such as
     {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.
     """
