@@ -65,7 +65,8 @@ const char *asc_capture_module(int i);
 }
 
 /* The same for C++: records until end(), or to the end of its block. why() is "" or what failed. */
-class asc_captured {
+class asc_captured
+{
   public:
     asc_captured(const char *json, const asc_tensors &tensors)
     {
@@ -73,7 +74,10 @@ class asc_captured {
     }
     asc_captured(const asc_captured &) = delete;
     asc_captured &operator=(const asc_captured &) = delete;
-    ~asc_captured() { end(asc_tensor{}, asc_tensor{}); }
+    ~asc_captured()
+    {
+        end(asc_tensor{}, asc_tensor{});
+    }
     /* True: the trace is saved. */
     bool end(const asc_tensor &o, const asc_tensor &lse)
     {
@@ -81,7 +85,10 @@ class asc_captured {
         capture = nullptr;
         return ended && !asc_capture_end(ended, &o, &lse, said, sizeof said);
     }
-    const char *why() const { return said; }
+    const char *why() const
+    {
+        return said;
+    }
 
   private:
     asc_capture *capture = nullptr;

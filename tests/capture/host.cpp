@@ -22,8 +22,8 @@ static int state_address(void **address)
     return 0;
 }
 /* As probes/record.h has it; this file holds no probe, for the reader of probe lines: ASC_RECORD(s, in a comment. */
-__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof state, 1, 0, SOURCE,
-                                                                        state_address};
+__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof state, 1, 0,
+                                                                        SOURCE,          state_address};
 __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
         ".popsection");
@@ -102,7 +102,8 @@ int main(int argc, char **argv)
         tensors.v.data = nullptr;
     std::string json = R"({"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"},
         "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
-        "capture": {"path": ")" + std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
+        "capture": {"path": ")" +
+                       std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
     if (what == "json")
         json = argv[3];
     asc_capture *capture = nullptr;
