@@ -120,7 +120,7 @@ static int big_enough(struct err *err)
     if (size.ws_col >= SCREEN_MIN_COLS && size.ws_row >= SCREEN_MIN_ROWS)
         return 0;
     return err_set(err, ERR_TERMINAL, "",
-                   "the terminal is too small (--text prints one screen): needssss %dx%d, have %dx%d", SCREEN_MIN_COLS,
+                   "the terminal is too small (--text prints one screen): needs %dx%d, have %dx%d", SCREEN_MIN_COLS,
                    SCREEN_MIN_ROWS, size.ws_col, size.ws_row);
 }
 
