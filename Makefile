@@ -31,7 +31,7 @@ OWN_CFLAGS := -std=c11 -D_GNU_SOURCE -DATTNSCOPE_VERSION=$(file <VERSION) -I. -f
 $(if $(filter -Ofast -ffast-math,$(CFLAGS)),$(error CFLAGS: fast math assumes that there is no NaN, and finding NaN is what attnscope does))
 COMPILE = $(CC) $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(OWN_CFLAGS) $(SANITIZE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
-LIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lpthread -lm $(LDLIBS)
+LIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lminizip -lz -lpthread -lm $(LDLIBS)
 
 # engine/simt, engine/gpu and engine/child/debuggee are linked to kernels, not to the program.
 ROOMS := $(addprefix engine/,base trace scenario oracle oracle/causes oracle/search oracle/nonfinite oracle/quantization \

@@ -67,6 +67,7 @@ static void write_notes(const struct comparison *c, FILE *out)
                     "\n",
                     name, d->lost[0], d->lost[1]);
     }
+    fputs("the inputs of both runs are the same\n", out); /* else they were not compared */
     fprintf(out, "%lld of %lld (batch, head, q tile)s are recorded in both runs", (long long)c->d.both,
             (long long)c->d.places);
     if (c->d.only[0] || c->d.only[1])
@@ -201,11 +202,11 @@ static json_t *comparison_json(const struct comparison *c)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         json_object_set_new(channels, channel_name((enum asc_channel)ch), channel_json(&c->d.channel[ch]));
     const struct difference_place first = difference_first(&c->d, c->o->exact || difference_within(&c->d));
-    return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:o, s:o}", "verdict", verdict_word(c),
+    return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:s, s:o, s:o}", "verdict", verdict_word(c),
                      "exact", c->o->exact, "runs", run_json(c, 0), run_json(c, 1), "slots", "all",
                      (json_int_t)c->d.places, "both", (json_int_t)c->d.both, "first", (json_int_t)c->d.only[0],
                      "second", (json_int_t)c->d.only[1], "reordered", (json_int_t)c->d.reordered, "outputs",
-                     c->d.outputs, "first", first_json(&first), "channels", channels);
+                     c->d.outputs, "inputs", "same", "first", first_json(&first), "channels", channels);
 }
 
 static int compare(struct comparison *c, struct err *err)

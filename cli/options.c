@@ -10,7 +10,7 @@
 
 #define IN(command) (1u << (command))
 #define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
-#define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH))
+#define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH) | IN(COMMAND_SHRINK))
 #define EVERY (~0u)
 
 /* The Makefile gives it, of the file VERSION, as it stands there: not a string. */
@@ -150,6 +150,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return take_word(&o->includes, option, value, err);
     case OPTION_FLAG:
         return take_word(&o->flags, option, value, err);
+    case OPTION_Q:
+    case OPTION_K:
+    case OPTION_V:
+    case OPTION_INPUTS:
+        o->inputs[option - OPTION_Q] = value;
+        return 0;
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
@@ -353,17 +359,26 @@ static int set_key(struct scenario *scenario, const char *setting, struct err *e
     return scenario_set(scenario, key, equals + 1, err);
 }
 
+static bool has_inputs(const struct options *o)
+{
+    return o->inputs[0] || o->inputs[1] || o->inputs[2] || o->inputs[3];
+}
+
 static bool changes_scenario(const struct options *o)
 {
-    return o->shape || o->mem || o->memory || o->patch || o->backend || o->probes || o->checks || o->settings.n ||
-           o->defines.n || o->includes.n || o->flags.n;
+    return has_inputs(o) || o->shape || o->mem || o->memory || o->patch || o->backend || o->probes || o->checks ||
+           o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
 static int change_scenario(const struct options *o, struct scenario *scenario, struct err *err)
 {
     int failed = 0;
-    if (o->shape)
+    static const char *const inputs[4] = {"inputs.q", "inputs.k", "inputs.v", "inputs.from"};
+    for (int i = 4; i-- > 0 && !failed;)
+        if (o->inputs[i])
+            failed = scenario_set(scenario, inputs[i], o->inputs[i], err);
+    if (!failed && o->shape)
         failed = scenario_set_shape(scenario, o->shape, err);
     if (!failed && o->patch)
         failed = scenario_set(scenario, "scenario.patch", o->patch, err);
@@ -411,7 +426,8 @@ int options_open(const struct options *o, const char *path, struct session **out
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: --shape, --set, --define, --include, --flag, --mem, --memory, --patch, "
+                         "is a saved trace: --shape, --q, --k, --v, --inputs, --set, --define, --include, --flag, "
+                         "--mem, --memory, --patch, "
                          "--backend, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);

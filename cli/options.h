@@ -40,6 +40,7 @@ struct options {
     enum asked_probes probes;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     enum background background;                        /* BACKGROUND_UNKNOWN: not given */
+    const char *inputs[4];                             /* --q --k --v --inputs, as these */
     const char *svg, *at;                              /* as these */
     struct option_words settings, defines, includes, flags; /* "key=value", "NAME=VALUE" or "NAME" */
     int cols, rows;                                         /* of a printed screen */

@@ -152,7 +152,7 @@ static void run_set(struct loop *l, const char *argument)
     struct err err;
     const size_t length = strcspn(argument, "="), blank = strcspn(argument, " =");
     if (!l->s->subject.has_scenario) {
-        session_say(l->s, "a saved trace cannot be rerun: open its scenario");
+        session_say(l->s, SESSION_NO_KERNEL);
         return;
     }
     if (!argument[0]) {
@@ -171,6 +171,15 @@ static void run_set(struct loop *l, const char *argument)
         session_say(l->s, "%.60s=%.60s is set, but %.120s", key, value, err.message);
     else
         session_say(l->s, "%.60s=%.100s: r runs it", key, value);
+}
+
+static void run_replay(struct loop *l, const char *argument)
+{
+    struct err err = {0};
+    if (!argument[0])
+        session_say(l->s, "expected a kernel (.cu) or a scenario, such as :replay kernels/v2b_scalar.cu");
+    else if (session_replay(l->s, argument, &err) != 0)
+        session_say(l->s, "%.120s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
 }
 
 static void run_save(struct loop *l, const char *argument)

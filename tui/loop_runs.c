@@ -1,12 +1,14 @@
 /* The event loop's actions on runs: again, isolated, another one, saved, named; the editor; a failed build's panel. */
 #include "engine/base/utf8.h"
 #include "engine/session/look.h"
+#include "tui/commands.h"
 #include "tui/editor.h"
 #include "tui/loop_state.h"
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The run that a key is about: the one under the list's cursor, else the one on the screen. */
 static int chosen_run(const struct loop *l)
@@ -47,10 +49,23 @@ static struct place first_bad(const struct session *s)
     return s->run.judgement ? s->run.judgement->summary.first : (struct place){.slot = -1};
 }
 
+/* A trace can not run again: its inputs can, in a kernel that the user names; the one that left it where that is there.
+ */
+static void offer_replay(struct loop *l)
+{
+    char line[PROMPT_BYTES];
+    const char *source = l->s->run.trace ? l->s->run.trace->info.source_name : "";
+    snprintf(line, sizeof line, "replay %s", access(source, R_OK) == 0 ? source : "");
+    prompt_open(&l->prompt, ":", line, command_line_complete, l);
+    session_say(l->s, "%s", SESSION_NO_KERNEL);
+}
+
 void act_rerun(struct loop *l)
 {
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
+    else if (!l->s->subject.has_scenario && !session_busy(l->s))
+        offer_replay(l);
     else
         session_rerun(l->s); /* says itself why not */
 }
@@ -107,6 +122,8 @@ void act_isolate(struct loop *l)
     isolation_of_stage(l->s->at.cursor.channel, &request);
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
+    else if (!l->s->subject.has_scenario && !session_busy(l->s))
+        offer_replay(l);
     else
         session_isolate(l->s, &request); /* says itself why not */
 }
@@ -115,7 +132,7 @@ void act_isolate(struct loop *l)
 void act_profile(struct loop *l)
 {
     if (!l->s->subject.has_scenario) {
-        session_say(l->s, "a saved trace cannot be measured");
+        session_say(l->s, SESSION_NO_KERNEL);
     } else if (l->saver.active || set(l, "scenario.profile", "yes") == 0) {
         act_rerun(l);
     }
@@ -125,7 +142,7 @@ void act_profile(struct loop *l)
 void act_checks(struct loop *l)
 {
     if (!l->s->subject.has_scenario) {
-        session_say(l->s, "a saved trace cannot be checked: open its scenario");
+        session_say(l->s, SESSION_NO_KERNEL);
     } else if (l->s->subject.scenario.backend == SCENARIO_BACKEND_GPU) {
         session_say(l->s, "the scenario says backend = gpu: only the CPU executor can check accesses");
     } else if (l->saver.active || set(l, "scenario.checks", l->s->subject.scenario.checks ? "no" : "yes") == 0) {

@@ -75,8 +75,7 @@ static int map(const char *path, int fd, struct file *f, const unsigned char **b
     if (fstat(fd, &status) != 0)
         return err_errno(err, path, "cannot be read");
     if (!S_ISREG(status.st_mode) || status.st_size <= 0)
-        return err_set(err, ERR_INPUT, path, "is not a trace: %s",
-                       S_ISREG(status.st_mode) ? "empty" : "not a regular file");
+        return err_set(err, ERR_INPUT, path, "is %s", S_ISREG(status.st_mode) ? "empty" : "not a regular file");
     void *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapping == MAP_FAILED)
         return err_errno(err, path, "mapping %zu bytes", (size_t)status.st_size);
@@ -100,7 +99,7 @@ int file_map_open(const char *path, const unsigned char **bytes, size_t *n_bytes
     while (i < FILES_MAX && atomic_load(&files[i].begin))
         i++;
     const int failed = i < FILES_MAX ? map(path, fd, &files[i], bytes, n_bytes, err)
-                                     : err_set(err, ERR_SYSTEM, path, "more than %d traces are open", FILES_MAX);
+                                     : err_set(err, ERR_SYSTEM, path, "more than %d files are open", FILES_MAX);
     pthread_mutex_unlock(&lock);
     if (failed)
         close(fd);

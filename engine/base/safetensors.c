@@ -199,6 +199,11 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *s, c
     return NULL;
 }
 
+const struct safetensors_tensor *safetensors_only(const struct safetensors *s)
+{
+    return s->n_tensors == 1 ? &s->tensors[0] : NULL;
+}
+
 const char *safetensors_metadata(const struct safetensors *s, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(s->root, "__metadata__"), key));

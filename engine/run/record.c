@@ -8,6 +8,7 @@
 #include "engine/oracle/codes.h"
 #include "engine/run/bounded.h"
 #include "engine/run/feed.h"
+#include "engine/run/inputs.h"
 #include "engine/scenario/keys.h"
 #include "engine/trace/conventions.h"
 #include "engine/trace/trace_store.h"
@@ -86,10 +87,12 @@ void adopt_types(const struct child_hello *hello, struct scenario *scenario)
         p->layout = (int32_t)__builtin_ctz(hello->layouts);
     if (!scenario_stated(scenario, KEY_DTYPE))
         p->dtype = choose_dtype(hello->dtypes, p->dtype, p->dtype);
+    /* Files have types of their own. */
+    const bool files = scenario_has_inputs(scenario);
     if (!scenario_stated(scenario, KEY_K_DTYPE))
-        p->k_dtype = choose_dtype(hello->k_dtypes, p->dtype, p->dtype);
+        p->k_dtype = choose_dtype(hello->k_dtypes, files ? p->k_dtype : p->dtype, p->dtype);
     if (!scenario_stated(scenario, KEY_V_DTYPE))
-        p->v_dtype = choose_dtype(hello->v_dtypes, p->k_dtype, p->dtype);
+        p->v_dtype = choose_dtype(hello->v_dtypes, files ? p->v_dtype : p->k_dtype, p->dtype);
 }
 
 static bool has_site(const struct build *b, int channel)
@@ -184,102 +187,19 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
     return 0;
 }
 
-/* Sinks, slopes and bias as far as the problem has them; owned by the caller: free_terms. */
-static int make_terms(const struct scenario *scenario, struct asc_problem *p, struct err *err)
-{
-    const size_t n = asc_bias_count(p);
-    float *sink = p->has_sink ? malloc((size_t)p->heads * sizeof *sink) : NULL;
-    float *alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof *alibi) : NULL;
-    float *bias = n ? malloc(n * sizeof *bias) : NULL;
-    p->sink = sink;
-    p->alibi = alibi;
-    p->bias = bias;
-    if ((p->has_sink && !sink) || (p->has_alibi && !alibi) || (n && !bias))
-        return err_no_memory(err, "", "sinks and bias");
-    if (sink)
-        fill_sink(p, &scenario->fill_sink, sink);
-    if (alibi)
-        fill_alibi(p, alibi);
-    if (bias)
-        fill_bias(p, &scenario->fill_bias, bias);
-    for (int h = 0; sink && h < p->heads; h++)
-        if (!isfinite(sink[h]))
-            return err_set(err, ERR_INPUT, scenario->path, "fill.sink.sigma: the sinks have values that overflow f32");
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(bias[i]))
-            return err_set(err, ERR_INPUT, scenario->path, "fill.bias.sigma: the bias has values that overflow f32");
-    return 0;
-}
-
-static void free_terms(const struct asc_problem *p)
-{
-    free((void *)(uintptr_t)p->sink);
-    free((void *)(uintptr_t)p->alibi);
-    free((void *)(uintptr_t)p->bias);
-}
-
-/* Q, K and V with the scales of those that are codes. Zero-initialize; owned by the caller: tensors_free. */
-struct tensors {
-    void *values[3]; /* in the problem's layout, of fill_dtype() */
-    void *codes[3];  /* where the tensor holds codes */
-    float *scales[3];
-};
-
-static int make_tensor(const struct recorder *r, const struct scenario *scenario, int i, struct tensors *out,
-                       struct err *err)
-{
-    static const char *const names[3] = {"Q", "K", "V"};
-    const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
-    const struct asc_problem *p = &scenario->problem;
-    const size_t bytes = fill_tensor_bytes(p, i);
-    out->values[i] = malloc(bytes);
-    if (!out->values[i])
-        return err_no_memory(err, "", "the inputs");
-    /* It would make NaN out of a correct kernel. */
-    if (fill_tensor(p, i, fills[i], r->pool, out->values[i]) != 0)
-        return err_set(err, ERR_INPUT, scenario->path, "fill.sigma: %s has values that overflow %s", names[i],
-                       dtype_name(fill_dtype(p, i)));
-    const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
-    if (!dtype_is_code((enum dtype)types[i]))
-        return 0;
-    out->codes[i] = malloc(bytes / dtype_bytes(fill_dtype(p, i)));
-    out->scales[i] = malloc(encode_scales_bytes(p, i));
-    if (!out->codes[i] || !out->scales[i])
-        return err_no_memory(err, "", "the inputs");
-    encode_tensor(p, i, (enum scenario_scales)scenario->scales, out->values[i], out->codes[i], out->scales[i]);
-    return 0;
-}
-
-static void tensors_free(struct tensors *tensors)
-{
-    for (int i = 0; i < 3; i++) {
-        free(tensors->values[i]);
-        free(tensors->codes[i]);
-        free(tensors->scales[i]);
-    }
-}
-
-/* A live trace of what is selected, filled with the scenario's inputs. */
+/* A live trace of what is selected, with the scenario's inputs. */
 static int make_trace(const struct recorder *r, const struct scenario *scenario,
-                      const struct record_selection *selection, struct trace **out, struct err *err)
+                      const struct record_selection *selection, const struct runner_progress *progress,
+                      struct trace **out, struct err *err)
 {
     struct asc_problem p = scenario->problem;
-    struct tensors tensors = {0};
-    struct trace_inputs inputs = {0};
-    int result = make_terms(scenario, &p, err);
-    for (int i = 0; i < 3 && result == 0; i++) {
-        result = make_tensor(r, scenario, i, &tensors, err);
-        inputs.of[i] = tensors.codes[i] ? tensors.codes[i] : tensors.values[i];
-        inputs.given[i] = tensors.codes[i] ? tensors.values[i] : NULL;
-    }
-    p.q_scale = tensors.scales[0];
-    p.k_scale = tensors.scales[1];
-    p.v_scale = tensors.scales[2];
+    struct run_inputs inputs = {0};
+    int result = inputs_make(scenario, r->pool, progress, &inputs, err);
+    const struct trace_inputs given = inputs_of(&inputs, &p);
     if (result == 0)
         result = trace_create_in(r->store, &p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
-                                 (const int32_t(*)[3])selection->slots, selection->n, &inputs, out, err);
-    tensors_free(&tensors);
-    free_terms(&p);
+                                 (const int32_t(*)[3])selection->slots, selection->n, &given, out, err);
+    inputs_free(&inputs);
     return result;
 }
 
@@ -371,6 +291,21 @@ static void copy_text(char *to, size_t bytes, const char *from)
     to[n] = '\0';
 }
 
+/* "q.npy, k.npy, v.npy": the files alone, each once. */
+static void describe_inputs(const struct scenario *scenario, char *out, size_t bytes)
+{
+    char spec[ARRAY_NAME_BYTES], last[ARRAY_NAME_BYTES] = "";
+    size_t used = 0;
+    for (int i = 0; i < INPUT_COUNT && used < bytes; i++) {
+        if (!scenario_input(scenario, (enum input_id)i, spec))
+            continue;
+        spec[array_file_bytes(spec)] = '\0';
+        if (strcmp(spec, last) != 0)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", path_name(spec));
+        memcpy(last, spec, strlen(spec) + 1);
+    }
+}
+
 static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)
 {
     struct trace_info *info = &t->info;
@@ -381,6 +316,7 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     copy_text(info->scenario_name, sizeof info->scenario_name, scenario->name);
     snprintf(info->define, sizeof info->define, "%s%s%s", scenario->define,
              scenario->define[0] && scenario->flags[0] ? " " : "", scenario->flags);
+    describe_inputs(scenario, info->inputs, sizeof info->inputs);
     copy_text(info->patch_name, sizeof info->patch_name, path_name(scenario->patch));
     copy_text(info->device, sizeof info->device, child_hello(r->child)->device);
     /* Said only where it means something: a kernel that declares no tensor core need not use one. */
@@ -448,7 +384,7 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
 {
     *out = NULL;
     runner_report(progress, STEP_FILLING, 0, 0);
-    if (make_trace(r, scenario, selection, out, err) != 0)
+    if (make_trace(r, scenario, selection, progress, out, err) != 0)
         return -1;
     if (describe(r, scenario, *out, err) != 0) {
         trace_free(*out);
@@ -602,7 +538,7 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
             selection.types.channel[ch] = -1;
     }
     runner_report(progress, STEP_FILLING, 0, 0);
-    int failed = make_trace(r, &own, &selection, out, err);
+    int failed = make_trace(r, &own, &selection, progress, out, err);
     free(selection.slots);
     if (!failed && describe(r, &own, *out, err) != 0) {
         trace_free(*out);

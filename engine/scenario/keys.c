@@ -20,6 +20,9 @@
 #define EXPECT_INCLUDE "folders with blanks between, 1023 bytes in all (a backslash makes a blank part of a name)"
 #define EXPECT_FLAGS                                                                                                   \
     "flags of g++ or nvcc with blanks between, 1023 bytes in all (none that attnscope sets: -c, -E, -S, -M, -o, -x)"
+#define EXPECT_INPUTS "the path of a trace, or of an .npz or .safetensors file whose arrays are named as these keys are"
+#define EXPECT_INPUT "FILE, or FILE:ARRAY for an array of an .npz or .safetensors file"
+#define EXPECT_CUT "all, or FIRST:END with FIRST below END, such as 0:128"
 #define EXPECT_FILL expect_fill
 #define EXPECT_EVENTS expect_events
 #define EXPECT_EVENTS_OR_NONE expect_events_or_none

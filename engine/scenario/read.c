@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 
 #define FILE_MAX_BYTES (1u << 20)
-/* inih cuts longer lines silently: its buffer of 200 holds the line, "\r\n" and NUL. */
-#define LINE_MAX_BYTES 197
+#define LINE_MAX_BYTES SCENARIO_LINE_MAX
 
 struct reader {
     struct scenario *s;
@@ -245,6 +244,37 @@ static int resolve_include(struct reader *r, const char *root)
     return 0;
 }
 
+/* A file of inputs, and the array of it that may be named. */
+static int resolve_input(struct reader *r, enum scenario_key_id id, const char *root)
+{
+    char path[sizeof r->s->kernel], all[ARRAY_NAME_BYTES];
+    const char *said = scenario_said(r->s, id);
+    if (!said)
+        return 0;
+    char beside[1024 + 2];
+    const int n_folder = said[0] == '/' ? 0 : path_folder(r->s->path);
+    snprintf(beside, sizeof beside, "%.*s%s", n_folder, r->s->path, said);
+    const char *name = array_file_bytes(beside) < strlen(beside) ? strrchr(said, ':') : "";
+    snprintf(path, sizeof path, "%.*s", (int)(strlen(said) - strlen(name)), said);
+    if (resolve(r, id, path, root) != 0)
+        return -1;
+    snprintf(all, sizeof all, "%s%s", path, name);
+    char *found = strdup(all);
+    if (!found)
+        return err_no_memory(r->err, r->s->path, "its inputs");
+    free(r->s->said[id]);
+    r->s->said[id] = found;
+    return 0;
+}
+
+static int resolve_inputs(struct reader *r, const char *root)
+{
+    for (int id = KEY_INPUT_FROM; id <= KEY_INPUT_V_SCALE; id++)
+        if (resolve_input(r, (enum scenario_key_id)id, root) != 0)
+            return -1;
+    return scenario_take_inputs(r->s, r->key_line, r->err);
+}
+
 /* Keeps the path, and the file's name without .ini. */
 static int name_scenario(struct scenario *s, const char *path, struct err *err)
 {
@@ -267,7 +297,7 @@ int scenario_read(const char *path, const char *root, struct scenario *s, struct
     struct reader r = {.s = s, .err = err};
     scenario_init(s);
     if (name_scenario(s, path, err) == 0 && (s->text = load(path, err)) != NULL && parse(&r, s->text) == 0 &&
-        scenario_check_lines(s, r.key_line, err) == 0 && resolve(&r, KEY_KERNEL, s->kernel, root) == 0 &&
+        resolve_inputs(&r, root) == 0 && scenario_check_lines(s, r.key_line, err) == 0 && resolve(&r, KEY_KERNEL, s->kernel, root) == 0 &&
         resolve(&r, KEY_PATCH, s->patch, root) == 0 && resolve_include(&r, root) == 0)
         return 0;
     scenario_free(s);

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
-#include "engine/trace/layout.h"
+#include "engine/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,17 +103,26 @@ int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *er
     return 0;
 }
 
-int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
+static void unstate(struct scenario *s, enum scenario_key_id id)
+{
+    free(s->said[id]);
+    s->said[id] = NULL;
+    s->stated[id] = false;
+}
+
+static void unstate_lengths(struct scenario *s)
 {
     static const enum scenario_key_id open[] = {KEY_BATCH,  KEY_HEADS,    KEY_KV_HEADS, KEY_Q_LEN,
                                                 KEY_KV_LEN, KEY_HEAD_DIM, KEY_SCALE};
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        unstate(s, open[i]);
+}
+
+int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
+{
     if (scenario_parse_shape(text, &s->problem, err) != 0)
         return -1;
-    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
-        free(s->said[open[i]]);
-        s->said[open[i]] = NULL;
-        s->stated[open[i]] = false;
-    }
+    unstate_lengths(s);
     const struct asc_problem p = s->problem;
     const struct {
         enum scenario_key_id id;
@@ -133,6 +142,18 @@ int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
     return 0;
 }
 
+/* What gives way to files that are named later than it: their shape, and all that a trace says of its problem. */
+static void give_way(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct err ignored;
+    bool trace = false;
+    unstate_lengths(s);
+    if (id == KEY_INPUT_FROM && trace_is(value, &trace, &ignored) == 0 && trace)
+        for (int of = 0; of < KEY_COUNT; of++)
+            if (scenario_keys[of].section == SECTION_SHAPE || scenario_keys[of].section == SECTION_QUANT)
+                unstate(s, (enum scenario_key_id)of);
+}
+
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err)
 {
     char section[32], where[128];
@@ -146,6 +167,8 @@ int scenario_set(struct scenario *s, const char *key, const char *value, struct 
     const int id = scenario_key_find(section, dot + 1);
     if (id < 0)
         return scenario_unknown(section, dot + 1, where, err);
+    if (id >= KEY_INPUT_FROM && id <= KEY_INPUT_V)
+        give_way(s, (enum scenario_key_id)id, value);
     return scenario_key_set(s, (enum scenario_key_id)id, value, where, err);
 }
 
@@ -275,7 +298,7 @@ int scenario_check_scales(const struct scenario *s, struct err *err)
     return check_scales(s, NULL, err);
 }
 
-int scenario_check(const struct scenario *s, struct err *err)
+int scenario_check(struct scenario *s, struct err *err)
 {
-    return scenario_check_lines(s, NULL, err);
+    return scenario_take_inputs(s, NULL, err) != 0 ? -1 : scenario_check_lines(s, NULL, err);
 }

@@ -3,6 +3,7 @@
 #ifndef SCENARIO_SCENARIO_H
 #define SCENARIO_SCENARIO_H
 
+#include "engine/base/array_file.h"
 #include "engine/base/dtype.h"
 #include "engine/base/err.h"
 #include "engine/trace/launch.h"
@@ -23,6 +24,36 @@ struct fill {
     enum fill_kind kind;
     double sigma; /* scale of the random fills */
     uint64_t seed;
+};
+
+/* What of the inputs may come of a file, in the order of the keys of [inputs]. */
+enum input_id {
+    INPUT_Q,
+    INPUT_K,
+    INPUT_V,
+    INPUT_SINK,
+    INPUT_ALIBI,
+    INPUT_BIAS,
+    INPUT_Q_SCALE,
+    INPUT_K_SCALE,
+    INPUT_V_SCALE,
+    INPUT_COUNT
+};
+
+/* first .. end - 1; end 0: all. */
+struct cut {
+    int first, end;
+};
+
+/* Inputs of files; which files: scenario_input(). */
+struct inputs {
+    int layout; /* enum asc_layout, of the files */
+    struct cut batches, heads, q_rows, kv_rows;
+    /* As scenario_take_inputs() found the files. */
+    unsigned found; /* set of 1u << enum input_id: what the common file has */
+    bool from_trace;
+    int from_layout;             /* of that trace */
+    int all_heads, all_kv_heads; /* before they are cut */
 };
 
 /* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
@@ -71,7 +102,7 @@ enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
 
 struct pool;
 
-#define SCENARIO_KEYS_MAX 96
+#define SCENARIO_KEYS_MAX 112
 
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
@@ -82,7 +113,8 @@ struct scenario {
     char include[1024];         /* value_next() reads it: folders of headers, found as the kernel is */
     char flags[1024];           /* the same: of the compiler */
     struct asc_problem problem; /* pointers NULL */
-    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias;
+    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias; /* of what is of no file */
+    struct inputs inputs;
     struct capture capture;
     struct expect expect;
     struct launch_budget budget;
@@ -108,18 +140,24 @@ void scenario_init(struct scenario *s);
 /* Reads a file. ERR_INPUT with "file:line: key" and what was expected; *s is then empty. root: attnscope's own folder.
  */
 int scenario_read(const char *path, const char *root, struct scenario *s, struct err *err);
+/* inih cuts longer lines silently: its buffer of 200 holds the line, "\r\n" and NUL. */
+#define SCENARIO_LINE_MAX 197
+/* Writes what is stated as a file, with absolute paths. The file appears when it is complete. */
+int scenario_write(const struct scenario *s, const char *path, struct err *err);
 /* "B,H,L,D" or "B,H,Lq,Lkv,D" into the problem; kv_heads becomes H and the scale 1/sqrt(D). */
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
 /* The same into a scenario, in the place of what was stated of its lengths and its scale. */
 int scenario_set_shape(struct scenario *s, const char *text, struct err *err);
 /* Sets one key as if it stood in the file ("shape.causal", "top-left"): command-line options use it. Paths are kept as
-   given. Only the value itself is checked; scenario_check() after the last one. */
+   given. Files of inputs come with their shape, in the place of the lengths that are stated; a trace with its whole
+   problem. Only the value itself is checked; scenario_check() after the last one. */
 int scenario_set(struct scenario *s, const char *key, const char *value, struct err *err);
 /* Adds NAME or NAME=VALUE to scenario.define, in the place of an earlier one of that name. */
 int scenario_define(struct scenario *s, const char *macro, struct err *err);
-/* What no single key can be wrong about: a kernel is named, heads fit kv_heads, captured and expected places lie within
-   the shape, sizes do not overflow. scenario_read() has done it. */
-int scenario_check(const struct scenario *s, struct err *err);
+/* Looks at the files of inputs again, whose shape is the scenario's; then what no single key can be wrong about: a
+   kernel is named, heads fit kv_heads, captured and expected places lie within the shape, sizes do not overflow.
+   scenario_read() has done it. */
+int scenario_check(struct scenario *s, struct err *err);
 /* That scales are stated where a tensor holds codes: scenario_check() knows only where a type is stated too. */
 int scenario_check_scales(const struct scenario *s, struct err *err);
 /* A copy that owns what it holds. -1: no memory, and *out is empty. */
@@ -130,6 +168,21 @@ int scenario_write_docs(FILE *out);
 
 /* The i-th name of a list in struct expect. 0: there are no more. */
 int scenario_listed(const char *list, int i, char name[64]);
+
+bool scenario_has_inputs(const struct scenario *s); /* of files */
+/* Where input i comes from, as array_open() takes it; false: from its fill, or there is none. */
+bool scenario_input(const struct scenario *s, enum input_id i, char spec[ARRAY_NAME_BYTES]);
+/* Where the values may stand that codes of q, k or v (0, 1, 2) were made from. */
+bool scenario_given(const struct scenario *s, int tensor, char spec[ARRAY_NAME_BYTES]);
+/* What the run takes of an array, by batch, head, row and column: element (b, h, r, c) is at offset + the strides times
+   these. A stride is 0 where one value stands for all. Of scales a row is a group of rows. ERR_INPUT: its shape is
+   none that this input has. */
+struct input_view {
+    int64_t offset, stride[4];
+    int length[4];
+};
+int scenario_view(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *out,
+                  struct err *err);
 
 /* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and the type that
    fill_dtype() says: the tensor's, f16 where that holds codes. -1: some value does not fit the type, and is infinite.

@@ -151,7 +151,7 @@ int session_look_rounding(struct session *s, bool negate)
     if (s->run.isolation.trace)
         return session_refuse(s, "an isolated run is not searched for bias: ` goes back to the ordinary run");
     if (negate && !session_made_by(s))
-        return session_refuse(s, "a saved trace cannot be run with negated inputs: open its scenario");
+        return session_refuse(s, SESSION_NO_KERNEL);
     if (negate && session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
     session_hush(s);

@@ -39,7 +39,7 @@ int session_watch(struct session *s, bool on)
 {
     struct err err;
     if (on && !s->subject.has_scenario) {
-        session_say(s, "a saved trace has no kernel to watch: open its scenario");
+        session_say(s, SESSION_NO_KERNEL);
         return -1;
     }
     if (!on) {
@@ -118,29 +118,38 @@ static void list_key(char *list, size_t bytes, int id, const char *value)
     snprintf(list + used, bytes - used, "%s%s.%s=%s", used ? ", " : "", section_names[key->section], key->name, value);
 }
 
-/* What was set here goes over the file's words, unless those have changed since. */
+/* One key that was set here. */
+static int set_one(struct subject *what, int id, struct scenario *now, char *stay, char *replaced, size_t bytes,
+                   struct err *err)
+{
+    struct session_setting *setting = &what->settings[id];
+    const struct scenario_key *key = &scenario_keys[id];
+    const char *said = scenario_said(now, (enum scenario_key_id)id);
+    char name[64];
+    if (!same_words(setting->file, said)) {
+        list_key(replaced, bytes, id, said ? said : key->by_default);
+        drop(setting);
+        return 0;
+    }
+    if (same_words(said, setting->value)) {
+        drop(setting); /* as if nothing had been set */
+        return 0;
+    }
+    snprintf(name, sizeof name, "%s.%s", section_names[key->section], key->name);
+    list_key(stay, bytes, id, setting->value);
+    return scenario_set(now, name, setting->value, err);
+}
+
+/* What was set here goes over the file's words, unless those have changed since. Inputs come first: lengths give way to
+   them. */
 static int set_over(struct subject *what, struct scenario *now, char *stay, char *replaced, size_t bytes,
                     struct err *err)
 {
-    for (int id = 0; id < KEY_COUNT; id++) {
-        struct session_setting *setting = &what->settings[id];
-        const struct scenario_key *key = &scenario_keys[id];
-        const char *said = scenario_said(now, (enum scenario_key_id)id);
-        if (!setting->value)
-            continue;
-        if (!same_words(setting->file, said)) {
-            list_key(replaced, bytes, id, said ? said : key->by_default);
-            drop(setting);
-        } else if (same_words(said, setting->value)) {
-            drop(setting); /* as if nothing had been set */
-        } else {
-            char where[64];
-            snprintf(where, sizeof where, "%s.%s", section_names[key->section], key->name);
-            list_key(stay, bytes, id, setting->value);
-            if (scenario_key_set(now, (enum scenario_key_id)id, setting->value, where, err) != 0)
+    for (int inputs = 1; inputs >= 0; inputs--)
+        for (int id = 0; id < KEY_COUNT; id++)
+            if (what->settings[id].value && (scenario_keys[id].section == SECTION_INPUTS) == (inputs != 0) &&
+                set_one(what, id, now, stay, replaced, bytes, err) != 0)
                 return -1;
-        }
-    }
     return 0;
 }
 
@@ -187,7 +196,8 @@ static int reread(struct subject *what, struct err *err)
     if (read_file(what, &now, err) != 0)
         return -1;
     const bool other = !same_words(what->scenario.text, now.text);
-    if (set_over(what, &now, stay, replaced, sizeof stay, err) != 0) {
+    if (set_over(what, &now, stay, replaced, sizeof stay, err) != 0 ||
+        (scenario_has_inputs(&now) && scenario_take_inputs(&now, NULL, err) != 0)) {
         scenario_free(&now);
         return -1;
     }
@@ -291,7 +301,7 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     char scales[32] = "head";
     struct err err = {0};
     if (!s->subject.has_scenario)
-        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
+        return session_refuse(s, SESSION_NO_KERNEL);
     if (session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
     whatif_of_run(s->run.trace, &own);

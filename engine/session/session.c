@@ -77,6 +77,38 @@ static int open_file(const char *path, struct session **out, struct err *err)
     return 0;
 }
 
+int session_replay(struct session *s, const char *path, struct err *err)
+{
+    struct scenario scenario;
+    char below[PATH_MAX], inputs[sizeof s->subject.path];
+    const char *from = s->subject.has_scenario ? scenario_said(&s->subject.scenario, KEY_INPUT_FROM) : s->subject.path;
+    if (session_busy(s))
+        return err_set(err, ERR_USAGE, "", "a run is in progress: x stops it");
+    if (!from)
+        return err_set(err, ERR_USAGE, "", "no saved trace is open, whose inputs could be replayed");
+    snprintf(inputs, sizeof inputs, "%s", from);
+    if (runner_find_paths(&s->subject.paths, err) != 0)
+        return -1;
+    path = find_file(path, s->subject.paths.root, below);
+    if (!path_ends_in(path, ".cu") && !path_ends_in(path, ".ini"))
+        return err_set(err, ERR_INPUT, path, "expected a kernel (.cu) or a scenario (.ini)");
+    if (access(path, R_OK) != 0)
+        return err_errno(err, path, "cannot be read");
+    if (session_read(path, s->subject.paths.root, &scenario, err) != 0)
+        return -1;
+    if (scenario_set(&scenario, "inputs.from", inputs, err) != 0 || scenario_check(&scenario, err) != 0) {
+        scenario_free(&scenario);
+        return -1;
+    }
+    scenario_free(&s->subject.scenario);
+    subject_free(&s->subject);
+    s->subject.has_scenario = true;
+    s->subject.scenario = scenario;
+    snprintf(s->subject.path, sizeof s->subject.path, "%s", path);
+    s->subject.reader = (struct scenario_reader){0};
+    return session_set(s, "inputs.from", inputs, err) != 0 || session_rerun(s) != 0 ? -1 : 0;
+}
+
 int session_open_scenario(const char *path, struct session **out, struct err *err)
 {
     return open_file(path, out, err);

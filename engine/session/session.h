@@ -113,6 +113,11 @@ int session_start(struct session *s);
 /* The same after the file was read again: what every key and every save that asks for a run does. -1: s->message says
    why not, or s->job.err where the file cannot be read any more. */
 int session_rerun(struct session *s);
+/* What is said where a saved trace would have to be run. */
+#define SESSION_NO_KERNEL "a saved trace has no kernel: :replay KERNEL.cu runs one on its inputs"
+/* From now on the session of a saved trace is one of this kernel or scenario, on the trace's inputs; the trace stays as
+   an earlier run. Starts the run. -1: it can not be read, or does not fit. */
+int session_replay(struct session *s, const char *path, struct err *err);
 /* Runs the kernel with the formats of a row of what-if. -1: s->message says why not. */
 int session_run_choice(struct session *s, const struct whatif_choice *choice);
 /* Sets a key of the scenario over what its file says, for the runs to come. -1: nothing has changed. */

@@ -31,7 +31,7 @@ int session_start(struct session *s)
         if (started == 0)
             s->job.opened = NULL;
     } else if (!s->subject.has_scenario) {
-        session_say(s, "a saved trace cannot be rerun: open its scenario");
+        session_say(s, SESSION_NO_KERNEL);
     }
     if (started == 0) {
         s->job.phase = s->subject.has_scenario ? PHASE_BUILDING : PHASE_JUDGING;
@@ -49,7 +49,7 @@ int session_isolate(struct session *s, const struct isolation_request *request)
     if (session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
     if (!s->subject.has_scenario)
-        return session_refuse(s, "a saved trace cannot be rerun: open its scenario");
+        return session_refuse(s, SESSION_NO_KERNEL);
     if (!run || !j || !j->complete || !trace_complete(run))
         return session_refuse(s, "there is no complete run to isolate a stage of");
     if (!isolation_channels(request->stages, run))

@@ -354,7 +354,7 @@ static int record_negated(struct rounding_scan *s, const struct runner_progress 
     struct rounding *b = s->making;
     b->negated = 1;
     if (!s->has_scenario) {
-        snprintf(b->lost, sizeof b->lost, "a saved trace cannot be rerun: open its scenario");
+        snprintf(b->lost, sizeof b->lost, "a saved trace has no kernel to run again");
         return 0;
     }
     for (int i = 0; i < RUNS; i++) {

@@ -5,11 +5,13 @@
 #include "engine/trace/trace_store.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 const char *const run_status_names[] = {"", "complete", "crashed", "hung", "cancelled", "refused", NULL};
 
@@ -299,4 +301,31 @@ const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)
         if (t->info.sites[i].channel == ch)
             return &t->info.sites[i];
     return NULL;
+}
+
+static const struct {
+    const char *name;
+    size_t part; /* of struct layout */
+} inputs[] = {{"q", offsetof(struct layout, q)},
+              {"k", offsetof(struct layout, k)},
+              {"v", offsetof(struct layout, v)},
+              {"sink", offsetof(struct layout, sink)},
+              {"alibi", offsetof(struct layout, alibi)},
+              {"bias", offsetof(struct layout, bias)},
+              {"q_scale", offsetof(struct layout, q_scale)},
+              {"k_scale", offsetof(struct layout, k_scale)},
+              {"v_scale", offsetof(struct layout, v_scale)}};
+
+const char *trace_input_name(int i)
+{
+    return i >= 0 && (size_t)i < sizeof inputs / sizeof *inputs ? inputs[i].name : NULL;
+}
+
+void trace_input_hash(const struct trace *t, int i, char out[TRACE_HASH_BYTES])
+{
+    struct layout_part part;
+    memcpy(&part, (const char *)&t->layout + inputs[i].part, sizeof part);
+    out[0] = '\0';
+    if (part.bytes)
+        snprintf(out, TRACE_HASH_BYTES, "%016" PRIx64, (uint64_t)XXH3_64bits(t->bytes + part.offset, part.bytes));
 }

@@ -77,7 +77,8 @@ struct trace_info {
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
-    char define[1300];       /* "NAME=VALUE NAME -O1": macros and flags it was built with */
+    char inputs[512];  /* the files that the inputs are of, "q.npy, k.npy, v.npy"; "": they are fills, or not known */
+    char define[1300]; /* "NAME=VALUE NAME -O1": macros and flags it was built with */
     enum backend backend;
     char device[96];      /* "NVIDIA H200, sm_90"; "" on the CPU */
     char tensor_core[16]; /* of a run on the CPU: whose products it was given, "h100"; "": the default's */
@@ -149,6 +150,9 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
 int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
                  size_t *n_bytes, struct err *err);
 
+/* Whether a file is a trace of any version: a safetensors file whose metadata says so. -1: it cannot be read. */
+int trace_is(const char *path, bool *is, struct err *err);
+
 /* Opens a saved trace read-only. Every number in the file is checked before it is used: ERR_INPUT names what is wrong.
  */
 int trace_open(const char *path, struct trace **out, struct err *err);
@@ -189,6 +193,12 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
 const float *trace_scales(const struct trace *t, char which);
 /* What its codes were made from (f16; NULL: not known); of a tensor without codes the tensor itself. */
 const void *trace_given(const struct trace *t, char which, enum dtype *dtype);
+
+/* XXH3 (64 bits) of an input as it lies in the trace, in 16 digits; "": there is none. The i-th input's name; NULL:
+   there are no more. */
+enum { TRACE_HASH_BYTES = 17 };
+const char *trace_input_name(int i);
+void trace_input_hash(const struct trace *t, int i, char out[TRACE_HASH_BYTES]);
 
 /* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */
 const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv);

@@ -349,6 +349,23 @@ static int read_trace(const struct safetensors *file, const char *path, struct t
     return place_tensors(file, path, t, err) != 0 ? -1 : index_slots(path, t, err);
 }
 
+int trace_is(const char *path, bool *is, struct err *err)
+{
+    const unsigned char *bytes;
+    size_t n_bytes;
+    struct safetensors *file;
+    struct err ignored = {0};
+    if (file_map_open(path, &bytes, &n_bytes, err) != 0)
+        return -1;
+    *is = false;
+    if (safetensors_parse(bytes, n_bytes, path, &file, &ignored) == 0) {
+        *is = safetensors_metadata(file, "attnscope.format") != NULL;
+        safetensors_free(file);
+    }
+    file_map_close(bytes);
+    return 0;
+}
+
 int trace_open(const char *path, struct trace **out, struct err *err)
 {
     struct trace *t = calloc(1, sizeof *t);

@@ -319,6 +319,14 @@ static int read_events(const struct entry *e, const json_t *from, struct trace *
     return 0;
 }
 
+/* Hashes are made anew of what is there. */
+static int read_inputs(const struct entry *e, const json_t *from, struct trace *t)
+{
+    static const struct trace_text fields[] = {
+        {"from", offsetof(struct trace_info, inputs), sizeof t->info.inputs, true}, {0}};
+    return get_texts(e, from, fields, &t->info);
+}
+
 static int read_types(const struct entry *e, const json_t *from, struct layout_types *types)
 {
     const char *name;
@@ -388,6 +396,9 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
             return -1;
     if (safetensors_metadata(file, "attnscope.capture") &&
         read_entry(file, &(struct entry){path, "attnscope.capture", err}, t, types, read_capture) != 0)
+        return -1;
+    if (safetensors_metadata(file, "attnscope.inputs") &&
+        read_entry(file, &(struct entry){path, "attnscope.inputs", err}, t, types, read_inputs) != 0)
         return -1;
     if (safetensors_metadata(file, "attnscope.launches") &&
         read_entry(file, &(struct entry){path, "attnscope.launches", err}, t, types, read_launches) != 0)

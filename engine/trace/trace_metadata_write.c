@@ -198,6 +198,21 @@ static json_t *capture_value(const struct trace_capture *c)
                      text_value(c->off_places));
 }
 
+static json_t *inputs_value(const struct trace *t)
+{
+    char hash[TRACE_HASH_BYTES];
+    json_t *value = json_object(), *hashes = json_object();
+    for (int i = 0; trace_input_name(i); i++) {
+        trace_input_hash(t, i, hash);
+        if (hash[0])
+            json_object_set_new(hashes, trace_input_name(i), json_string(hash));
+    }
+    if (t->info.inputs[0])
+        json_object_set_new(value, "from", text_value(t->info.inputs));
+    json_object_set_new(value, "hash", hashes);
+    return value;
+}
+
 /* One more metadata entry; json is taken over. */
 static int put_json(struct safetensors_text *out, int n, const char *key, json_t *json)
 {
@@ -226,6 +241,7 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     n = put_json(out, n, "attnscope.run", run_value(&t->info));
     n = put_json(out, n, "attnscope.sites", sites_value(&t->info));
     n = put_json(out, n, "attnscope.events", events_value(&t->info));
+    n = put_json(out, n, "attnscope.inputs", inputs_value(t));
     if (t->info.capture.wanted)
         n = put_json(out, n, "attnscope.capture", capture_value(&t->info.capture));
     if (t->info.launches.n || t->info.launches.budget.stated)

@@ -213,38 +213,38 @@ def load(trace: PathLike) -> Run:
 
 
 def _inputs(given: Mapping[str, Any], folder: str) -> List[str]:
-    """The options that have the program take q, k and v from a file in the folder."""
-    missing = [name for name, array in given.items() if array is None]
-    if len(missing) == len(given):
+    """The options that have the program take these arrays, written to a file in the folder."""
+    tensors = {name: arrays.take(name, array) for name, array in given.items() if array is not None}
+    if not tensors:
         return []
-    if missing:
-        raise Error(f"{missing[0]}: is not given; expected q, k and v, or none of them")
     path = os.path.join(folder, "inputs.safetensors")
-    tensors = {name: arrays.take(name, array) for name, array in given.items()}
-    for name, (_, shape, _) in tensors.items():
-        if len(shape) != 4:
-            raise Error(f"{name}: has the shape {shape}; expected [batch, heads, rows, head_dim]")
     safetensors.write(path, tensors)
-    return [word for name in given for word in (f"--{name}", f"{path}:{name}")]
+    return [f"--{name}={path}:{name}" if name in ("q", "k", "v") else f"--set=inputs.{name}={path}:{name}"
+            for name in tensors]
 
 
-def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, shape: Optional[Sequence[int]] = None,
+def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: Any = None, alibi: Any = None,
+        bias: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None, inputs: Optional[PathLike] = None,
+        shape: Optional[Sequence[int]] = None,
         backend: Optional[str] = None, patch: Optional[PathLike] = None, settings: Optional[Mapping[str, object]] = None,
         define: Sequence[str] = (), include: Sequence[PathLike] = (), flags: Sequence[str] = (), checks: bool = False,
         mem: Optional[str] = None, save: Optional[PathLike] = None, timeout: Optional[float] = None) -> Run:
     """Runs a kernel (.cu) or a scenario (.ini) once and judges it.
 
     q, k, v: arrays [batch, heads, rows, head_dim], as numpy, torch (on the CPU or a GPU), DLPack or
-    __array_interface__ have them, for a program whose `run` has --q, --k and --v; this one has not yet. Without them inputs
-    are made for `shape`. settings: keys of a scenario, such as
-    {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
+    __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias [batch or 1, heads or 1, q_len,
+    kv_len] and scales of codes (one, [heads], [batch, heads] or [batch, heads, groups of rows]) likewise. inputs: a trace
+    whose problem and inputs are taken, or a file with arrays q, k, v. Without any of them inputs are made for `shape`.
+    settings: keys of a scenario, such as {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.
     """
     path = os.fspath(kernel)
     folder = tempfile.TemporaryDirectory(prefix="attnscope-")
     trace = os.path.abspath(os.fspath(save)) if save else os.path.join(folder.name, "run.safetensors")
-    options = ["--save", trace, *_inputs({"q": q, "k": k, "v": v}, folder.name)]
-    for name, value in (("shape", shape and ",".join(map(str, shape))), ("backend", backend), ("patch", patch), ("mem", mem)):
+    options = ["--save", trace, *_inputs({"q": q, "k": k, "v": v, "sink": sink, "alibi": alibi, "bias": bias, "q_scale": q_scale,
+                                            "k_scale": k_scale, "v_scale": v_scale}, folder.name)]
+    for name, value in (("shape", shape and ",".join(map(str, shape))), ("backend", backend), ("patch", patch), ("mem", mem),
+                        ("inputs", inputs)):
         if value:
             options += [f"--{name}", os.fspath(value)]
     for name, values in (("define", define), ("include", map(os.fspath, include)), ("flag", flags),
@@ -253,5 +253,7 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, shape:
     report, error = _report(options + (["--checks"] if checks else []), path, timeout)
     if not os.path.exists(trace):
         raise Error(error or f"{path}: left no trace")
-    Path(folder.name, "inputs.safetensors").unlink() if q is not None else None
+    given = Path(folder.name, "inputs.safetensors")
+    if given.exists():
+        given.unlink()
     return Run(trace, report, error, folder)

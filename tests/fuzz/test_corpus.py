@@ -33,6 +33,9 @@ class Corpus(unittest.TestCase):
     def test_made_traces(self):
         self.replay("shape")
 
+    def test_arrays(self):
+        self.replay("array")
+
     def test_texts(self):
         self.replay("text")
 

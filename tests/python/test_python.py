@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,15 @@ def command(*words, **options):
                           stderr=subprocess.STDOUT, text=True, timeout=200, check=False, **options)
 
 
+class Half:
+    """float16 values with __array_interface__, as numpy has them."""
+
+    def __init__(self, data, shape):
+        self.kept = ctypes.create_string_buffer(data, len(data))
+        self.__array_interface__ = {"version": 3, "typestr": "<f2", "shape": shape, "strides": None,
+                                    "data": (ctypes.addressof(self.kept), False)}
+
+
 def flat(array):
     values = array.tolist()
     while values and isinstance(values[0], list):
@@ -53,6 +63,22 @@ class Package(unittest.TestCase):
             call(*arguments, **options)
         self.assertIn(words, str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
+
+    def test_own_arrays(self):
+        values = [math.sin(i * i) for i in range(2 * 50 * 64)]
+        q = memoryview(struct.pack(f"<{len(values)}f", *values)).cast("B").cast("f", [1, 2, 50, 64])
+        half = Half(struct.pack(f"<{64 * 30}e", *values[:64 * 30]), (1, 1, 30, 64))
+        kernel = ROOT / "tests/terms/paged.cu"
+        run = attnscope.run(kernel, q, half, half, bias=memoryview(struct.pack("<1500f", *values[:1500])).cast("B").cast(
+            "f", [50, 30]), settings={"shape.causal": "bottom-right"})
+        self.assertEqual(bool(run.clean), True, run.clean)
+        s = run.want("q")
+        self.assertEqual([flat(s)[i] for i in (0, 777)],
+                         [struct.unpack("<e", struct.pack("<e", values[i]))[0] for i in (0, 777)])
+        again = attnscope.run(kernel, inputs=run.trace)
+        self.assertEqual(again.report["inputs"]["hash"], run.report["inputs"]["hash"])
+        self.assertEqual(again.report["problem"]["bias_kind"], "shared")
+        self.refused("2 heads; expected 1", attnscope.run, KERNEL, half, half, q)
 
     def test_a_trace_says_what_is_wrong(self):
         run = self.run_of_trace
@@ -117,7 +143,7 @@ class Package(unittest.TestCase):
         self.refused("expected one of overview", self.run_of_trace.screen, view="x")
         self.refused("cannot be written", self.run_of_trace.save, "/no/such/folder")
         self.refused("q: expected an array", attnscope.run, KERNEL, [1], [1], [1])
-        self.refused("k: is not given", attnscope.run, KERNEL, memoryview(b"1"))
+        self.refused("inputs.k: expected a file of k", attnscope.run, KERNEL, memoryview(b"1"))
         self.refused("cannot be started", attnscope.run, "a\0b.cu")
 
     def test_damaged_files_are_one_line(self):
@@ -251,7 +277,7 @@ class Wheel(unittest.TestCase):
 
     def test_licences_and_header_are_there(self):
         info, = self.folder.glob("venv/lib/python3*/site-packages/attnscope-*.dist-info")
-        for name in ("LICENSE", "ncursesw.txt", "tinfo.txt", "jansson.txt", "inih.txt", "xxhash.txt"):
+        for name in ("LICENSE", "ncursesw.txt", "tinfo.txt", "jansson.txt", "inih.txt", "xxhash.txt", "minizip.txt", "z.txt"):
             self.assertIn("opyright", (info / "licenses" / name).read_text(encoding="utf-8"), name)
         self.assertTrue((self.folder / "venv/include/attnscope.h").is_file())
         self.assertTrue((info.parent / "attnscope/py.typed").is_file())

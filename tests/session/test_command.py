@@ -161,6 +161,28 @@ class Command(unittest.TestCase):
         self.see("run 2", "H1 Lq512 Lkv90", "CLEAN")
         self.check_shown("second")
 
+    def test_the_inputs_of_a_trace_in_a_kernel(self):
+        self.write(64)
+        self.run_it("run", "s.ini", "--patch", "it's.patch", "-o", "wrong.safetensors")
+        self.begin("wrong.safetensors")
+        self.see("Lq64", "FAIL")
+        self.terminal.send(b"r")
+        self.terminal.wait("a saved trace has no kernel: :replay KERNEL.cu runs one on its inputs")
+        self.terminal.send(ESC)
+        self.line("replay nothing.cu")
+        self.terminal.wait("nothing.cu: cannot be read: No such file")
+        self.line("replay wrong.safetensors")
+        self.terminal.wait("expected a kernel (.cu) or a scenario (.ini)")
+        self.line("replay k.cu")
+        self.see("run 2", "Lq64", "CLEAN", "since run 1: S better")
+        words = self.check_shown("right")
+        self.assertEqual(words[:3], ["k.cu", "--set", "inputs.from=wrong.safetensors"])
+        self.line("set shape.q_len=50")
+        self.terminal.wait("makes shape.q_len 64; expected 50")
+        self.line("replay s.ini")
+        self.see("run 3", "Lq64", "CLEAN")
+        self.check_shown("by-scenario")
+
 
 if __name__ == "__main__":
     tap.main()

@@ -215,7 +215,7 @@ class Setup(unittest.TestCase):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stdout, self.log.read_text()), (2, "", ""))
         said, error = done.stderr.splitlines()
-        self.assertIn("libc6-dev libncurses-dev libjansson-dev libinih-dev libxxhash-dev (`make setup-build` installs them)", said)
+        self.assertIn("libc6-dev libncurses-dev libjansson-dev libinih-dev libxxhash-dev libminizip-dev (`make setup-build` installs them)", said)
         self.assertRegex(error, r"^make: \*\*\* \[Makefile:\d+: needs-build\] Error 3$")
 
     def test_the_compiler_that_is_asked_for(self):

@@ -1,0 +1,374 @@
+#include "engine/run/inputs.h"
+
+#include "engine/base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct making {
+    const struct scenario *scenario;
+    struct asc_problem p;
+    struct pool *pool;
+    const struct runner_progress *progress;
+    struct run_inputs *out;
+    struct err *err;
+};
+
+static const char *const tensor_names[3] = {"Q", "K", "V"};
+
+/* One of q, k, v as it is wanted. */
+struct wanted {
+    int heads, rows, cols;
+    enum dtype type;
+    struct asc_strides stride; /* of what is written */
+};
+
+static struct wanted wanted_of(const struct asc_problem *p, int tensor)
+{
+    const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
+    struct wanted w = {.heads = tensor == 0 ? p->heads : p->kv_heads,
+                       .rows = tensor == 0 ? p->q_len : p->kv_len,
+                       .cols = p->head_dim,
+                       .type = (enum dtype)types[tensor]};
+    w.stride = asc_strides_of(p, w.heads, w.rows);
+    return w;
+}
+
+/* Where an element is wanted that stands at offset `at` of the array. */
+struct copying {
+    const struct array *a;
+    enum dtype from, to;
+    void *out;
+    bool misfits; /* a finite value became infinite */
+};
+
+static void copy_one(struct copying *c, int64_t at, int64_t to)
+{
+    const double value = dtype_load(c->from, c->a->data, (size_t)at);
+    dtype_store(c->to, c->out, (size_t)to, value);
+    c->misfits |= isfinite(value) && !isfinite(dtype_load(c->to, c->out, (size_t)to));
+}
+
+static void copy_row(struct copying *c, int64_t at, int64_t stride, int64_t to, int n)
+{
+    const size_t item = dtype_bytes(c->to);
+    if (c->from == c->to && stride == 1) {
+        memcpy((char *)c->out + (size_t)to * item, (const char *)c->a->data + (size_t)at * item, (size_t)n * item);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        if (c->from == c->to) /* NaN keeps its bits */
+            memcpy((char *)c->out + (size_t)(to + i) * item,
+                   (const char *)c->a->data + (size_t)(at + stride * i) * item, item);
+        else
+            copy_one(c, at + stride * i, to + i);
+}
+
+static void copy_tensor(struct copying *c, const struct input_view *v, const struct asc_problem *p,
+                        const struct wanted *w)
+{
+    for (int b = 0; b < p->batch; b++)
+        for (int h = 0; h < w->heads; h++)
+            for (int row = 0; row < w->rows; row++)
+                copy_row(c, v->offset + v->stride[0] * b + v->stride[1] * h + v->stride[2] * row, v->stride[3],
+                         w->stride.batch * b + w->stride.head * h + w->stride.row * row, w->cols);
+}
+
+/* An input as it was when the scenario was read. */
+static int open_input(const struct making *m, enum input_id i, const char *spec, struct array *a, struct input_view *v)
+{
+    if (array_open(spec, true, a, m->err) != 0)
+        return -1;
+    if (scenario_view(m->scenario, i, a, v, m->err) == 0)
+        return 0;
+    array_close(a);
+    return -1;
+}
+
+static int changed(const struct making *m, const struct array *a)
+{
+    char shape[160];
+    return err_set(m->err, ERR_INPUT, a->name, "has changed: its shape is %s now; open it again",
+                   array_shape(a, shape));
+}
+
+static int check_lengths(const struct making *m, const struct array *a, const struct input_view *v,
+                         const struct wanted *w)
+{
+    const int *n = v->length;
+    return n[0] == m->p.batch && n[1] == w->heads && n[2] == w->rows && n[3] == w->cols ? 0 : changed(m, a);
+}
+
+static void say_rounded(const struct making *m, const struct array *a, int tensor, enum dtype to)
+{
+    char line[ARRAY_NAME_BYTES + 128], name[ARRAY_NAME_BYTES];
+    if (!m->progress || !m->progress->log)
+        return;
+    snprintf(line, sizeof line, "%s is %s in %s, and rounded to %s", tensor_names[tensor],
+             dtype_name((enum dtype)a->dtype), text_name(a->name, strlen(a->name), name, sizeof name), dtype_name(to));
+    m->progress->log(m->progress->ctx, line);
+}
+
+/* What the file's elements are, where the kernel gets `wanted`; -1: nothing that can be made of it. */
+static int type_in_file(const struct array *a, enum dtype wanted)
+{
+    const bool real = a->dtype == DTYPE_F16 || a->dtype == DTYPE_BF16 || a->dtype == DTYPE_F32 || a->dtype == DTYPE_F64;
+    if (a->dtype == (int)wanted || real)
+        return a->dtype;
+    return a->bits && a->item == dtype_bytes(wanted) ? (int)wanted : -1;
+}
+
+/* The values that the codes were made from, where the trace knows them. */
+static int take_given(struct making *m, int tensor)
+{
+    char spec[ARRAY_NAME_BYTES];
+    struct array a;
+    struct input_view v;
+    const struct wanted w = wanted_of(&m->p, tensor);
+    if (!scenario_given(m->scenario, tensor, spec))
+        return 0;
+    if (open_input(m, (enum input_id)tensor, spec, &a, &v) != 0)
+        return -1;
+    int result = check_lengths(m, &a, &v, &w);
+    if (result == 0 && a.dtype == DTYPE_F16) {
+        m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor));
+        result = m->out->values[tensor] ? 0 : err_no_memory(m->err, "", "the inputs");
+        struct copying c = {&a, DTYPE_F16, DTYPE_F16, m->out->values[tensor], false};
+        if (result == 0)
+            copy_tensor(&c, &v, &m->p, &w);
+    }
+    array_close(&a);
+    return result;
+}
+
+/* Scales of codes that a file holds: of another file, or 1. */
+static int take_scales(struct making *m, int tensor)
+{
+    char spec[ARRAY_NAME_BYTES];
+    const struct wanted w = wanted_of(&m->p, tensor);
+    const enum input_id i = (enum input_id)(INPUT_Q_SCALE + tensor);
+    const int groups = asc_scale_groups(&m->p, w.rows);
+    float *out = m->out->scales[tensor];
+    const int64_t n = (int64_t)m->p.batch * w.heads * groups;
+    for (int64_t k = 0; k < n; k++)
+        out[k] = 1;
+    if (!scenario_input(m->scenario, i, spec))
+        return 0;
+    struct array a;
+    struct input_view v;
+    if (open_input(m, i, spec, &a, &v) != 0)
+        return -1;
+    const bool fits = (v.length[0] == 1 || v.length[0] == m->p.batch) && (v.length[1] == 1 || v.length[1] == w.heads) &&
+                      (v.length[2] == 1 || v.length[2] == groups) && a.dtype >= 0;
+    int result = fits ? 0 : changed(m, &a);
+    struct copying c = {&a, (enum dtype)a.dtype, DTYPE_F32, out, false};
+    for (int64_t k = 0; k < n && result == 0; k++)
+        copy_one(&c,
+                 v.offset + v.stride[0] * (k / groups / w.heads) + v.stride[1] * (k / groups % w.heads) +
+                     v.stride[2] * (k % groups),
+                 k);
+    for (int64_t k = 0; k < n && result == 0; k++)
+        if (!(out[k] > 0) || !isfinite(out[k]))
+            result = err_set(m->err, ERR_INPUT, a.name, "holds the scale %g; expected finite numbers above 0",
+                             (double)out[k]);
+    array_close(&a);
+    return result;
+}
+
+static int new_codes(struct making *m, int tensor)
+{
+    const struct wanted w = wanted_of(&m->p, tensor);
+    m->out->codes[tensor] = malloc((size_t)m->p.batch * (size_t)w.heads * (size_t)w.rows * (size_t)w.cols);
+    m->out->scales[tensor] = malloc(encode_scales_bytes(&m->p, tensor));
+    return m->out->codes[tensor] && m->out->scales[tensor] ? 0 : err_no_memory(m->err, "", "the inputs");
+}
+
+static bool all_finite(const struct asc_problem *p, int tensor, const uint16_t *values)
+{
+    const size_t n = fill_tensor_bytes(p, tensor) / sizeof *values;
+    for (size_t i = 0; i < n; i++)
+        if ((values[i] & 0x7C00u) == 0x7C00u)
+            return false;
+    return true;
+}
+
+/* Of a tensor of codes, from values[tensor]. */
+static int encode(struct making *m, int tensor)
+{
+    if (new_codes(m, tensor) != 0)
+        return -1;
+    encode_tensor(&m->p, tensor, (enum scenario_scales)m->scenario->scales, m->out->values[tensor],
+                  m->out->codes[tensor], m->out->scales[tensor]);
+    return 0;
+}
+
+/* The array is open. */
+static int read_tensor(struct making *m, int tensor, const struct array *a, const struct input_view *v)
+{
+    const struct wanted w = wanted_of(&m->p, tensor);
+    const int from = type_in_file(a, w.type);
+    const enum dtype to = from == (int)w.type ? w.type : fill_dtype(&m->p, tensor);
+    if (check_lengths(m, a, v, &w) != 0)
+        return -1;
+    if (from < 0)
+        return err_set(m->err, ERR_INPUT, a->name, "is of type %s; the kernel takes %s", a->type, dtype_name(w.type));
+    const bool codes = dtype_is_code(to);
+    if (codes && new_codes(m, tensor) != 0)
+        return -1;
+    if (!codes && !(m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor))))
+        return err_no_memory(m->err, "", "the inputs");
+    struct copying c = {a, (enum dtype)from, to, codes ? m->out->codes[tensor] : m->out->values[tensor], false};
+    copy_tensor(&c, v, &m->p, &w);
+    if (c.misfits)
+        return err_set(m->err, ERR_INPUT, a->name, "has values that overflow %s", dtype_name(to));
+    if (codes)
+        return take_scales(m, tensor) != 0 ? -1 : take_given(m, tensor);
+    if (from != (int)to)
+        say_rounded(m, a, tensor, to);
+    if (!dtype_is_code(w.type))
+        return 0;
+    if (!all_finite(&m->p, tensor, m->out->values[tensor]))
+        return err_set(m->err, ERR_INPUT, a->name, "holds NaN or infinity, of which no %s codes are made",
+                       dtype_name(w.type));
+    return encode(m, tensor);
+}
+
+static int fill_one(struct making *m, int tensor)
+{
+    const struct fill *fills[3] = {&m->scenario->fill_q, &m->scenario->fill_k, &m->scenario->fill_v};
+    m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor));
+    if (!m->out->values[tensor])
+        return err_no_memory(m->err, "", "the inputs");
+    /* It would make NaN out of a correct kernel. */
+    if (fill_tensor(&m->p, tensor, fills[tensor], m->pool, m->out->values[tensor]) != 0)
+        return err_set(m->err, ERR_INPUT, m->scenario->path, "fill.sigma: %s has values that overflow %s",
+                       tensor_names[tensor], dtype_name(fill_dtype(&m->p, tensor)));
+    return dtype_is_code(wanted_of(&m->p, tensor).type) ? encode(m, tensor) : 0;
+}
+
+static int make_tensor(struct making *m, int tensor)
+{
+    char spec[ARRAY_NAME_BYTES];
+    struct array a;
+    struct input_view v;
+    if (!scenario_input(m->scenario, (enum input_id)tensor, spec))
+        return fill_one(m, tensor);
+    if (open_input(m, (enum input_id)tensor, spec, &a, &v) != 0)
+        return -1;
+    int result = read_tensor(m, tensor, &a, &v);
+    if (result == 0)
+        result = array_check(&a, m->err);
+    array_close(&a);
+    return result;
+}
+
+/* f32 values of a file as [n0][n1][n2][n3]. 1: of no file. */
+static int read_term(struct making *m, enum input_id i, const int n[4], float *out)
+{
+    char spec[ARRAY_NAME_BYTES];
+    struct array a;
+    struct input_view v;
+    bool fits = true;
+    if (!scenario_input(m->scenario, i, spec))
+        return 1;
+    if (open_input(m, i, spec, &a, &v) != 0)
+        return -1;
+    for (int k = 0; k < 4; k++)
+        fits = fits && (v.length[k] == n[k] || v.length[k] == 1);
+    int result = fits && a.dtype >= 0 ? 0
+                 : fits ? err_set(m->err, ERR_INPUT, a.name, "is of type %s; expected floating point", a.type)
+                        : changed(m, &a);
+    struct copying c = {&a, (enum dtype)a.dtype, DTYPE_F32, out, false};
+    for (int64_t b = 0, to = 0; b < n[0] && result == 0; b++)
+        for (int h = 0; h < n[1]; h++)
+            for (int row = 0; row < n[2]; row++)
+                for (int col = 0; col < n[3]; col++, to++)
+                    copy_one(&c, v.offset + v.stride[0] * b + v.stride[1] * h + v.stride[2] * row + v.stride[3] * col,
+                             to);
+    if (result == 0 && c.misfits)
+        result = err_set(m->err, ERR_INPUT, a.name, "has values that overflow f32");
+    if (result == 0)
+        result = array_check(&a, m->err);
+    array_close(&a);
+    return result;
+}
+
+static int check_fill(struct making *m, const float *values, size_t n, const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i]))
+            return err_set(m->err, ERR_INPUT, m->scenario->path, "fill.%s.sigma: there are values that overflow f32",
+                           what);
+    return 0;
+}
+
+/* Sinks, slopes and bias as far as the problem has them. */
+static int make_terms(struct making *m)
+{
+    const struct asc_problem *p = &m->p;
+    struct run_inputs *out = m->out;
+    const struct asc_strides strides = asc_bias_strides(p);
+    const size_t n_bias = asc_bias_count(p);
+    const int heads[4] = {1, p->heads, 1, 1},
+              bias[4] = {strides.batch ? p->batch : 1, strides.head ? p->heads : 1, p->q_len, p->kv_len};
+    out->sink = p->has_sink ? malloc((size_t)p->heads * sizeof(float)) : NULL;
+    out->alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof(float)) : NULL;
+    out->bias = n_bias ? malloc(n_bias * sizeof(float)) : NULL;
+    if ((p->has_sink && !out->sink) || (p->has_alibi && !out->alibi) || (n_bias && !out->bias))
+        return err_no_memory(m->err, "", "sinks and bias");
+    int read = out->sink ? read_term(m, INPUT_SINK, heads, out->sink) : 0;
+    if (read > 0) {
+        fill_sink(p, &m->scenario->fill_sink, out->sink);
+        read = check_fill(m, out->sink, (size_t)p->heads, "sink");
+    }
+    if (read == 0 && out->alibi && (read = read_term(m, INPUT_ALIBI, heads, out->alibi)) > 0) {
+        fill_alibi(p, out->alibi);
+        read = 0;
+    }
+    if (read == 0 && out->bias && (read = read_term(m, INPUT_BIAS, bias, out->bias)) > 0) {
+        fill_bias(p, &m->scenario->fill_bias, out->bias);
+        read = check_fill(m, out->bias, n_bias, "bias");
+    }
+    return read;
+}
+
+int inputs_make(const struct scenario *scenario, struct pool *pool, const struct runner_progress *progress,
+                struct run_inputs *out, struct err *err)
+{
+    struct making m = {scenario, scenario->problem, pool, progress, out, err};
+    for (int tensor = 0; tensor < 3; tensor++)
+        if (make_tensor(&m, tensor) != 0)
+            return -1;
+    return make_terms(&m);
+}
+
+struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_problem *p)
+{
+    struct trace_inputs out = {0};
+    for (int i = 0; i < 3; i++) {
+        out.of[i] = inputs->codes[i] ? inputs->codes[i] : inputs->values[i];
+        out.given[i] = inputs->codes[i] ? inputs->values[i] : NULL;
+    }
+    p->q_scale = inputs->scales[0];
+    p->k_scale = inputs->scales[1];
+    p->v_scale = inputs->scales[2];
+    p->sink = inputs->sink;
+    p->alibi = inputs->alibi;
+    p->bias = inputs->bias;
+    return out;
+}
+
+void inputs_free(struct run_inputs *inputs)
+{
+    for (int i = 0; i < 3; i++) {
+        free(inputs->values[i]);
+        free(inputs->codes[i]);
+        free(inputs->scales[i]);
+    }
+    free(inputs->sink);
+    free(inputs->alibi);
+    free(inputs->bias);
+    *inputs = (struct run_inputs){0};
+}

@@ -1,0 +1,27 @@
+/* The inputs of a run: filled, or read of files (docs/scenarios.md, [inputs]). */
+#ifndef RUN_INPUTS_H
+#define RUN_INPUTS_H
+
+#include "engine/build/runner.h"
+#include "engine/scenario/scenario.h"
+#include "engine/trace/trace.h"
+
+struct pool;
+
+/* Zero-initialize; owned by the caller: inputs_free(). */
+struct run_inputs {
+    void *values[3]; /* Q, K, V in the problem's layout, of fill_dtype(); NULL: only codes are known */
+    void *codes[3];  /* where the tensor holds codes */
+    float *scales[3];
+    float *sink, *alibi, *bias; /* where the problem has them */
+};
+
+/* What the scenario, whose types are settled, gives the kernel. progress is told what was rounded. pool: whose threads
+   fill; NULL: the calling one does. */
+int inputs_make(const struct scenario *scenario, struct pool *pool, const struct runner_progress *progress,
+                struct run_inputs *out, struct err *err);
+/* Sets p's pointers to scales, sinks, slopes and bias; Q, K and V are what trace_create() takes. */
+struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_problem *p);
+void inputs_free(struct run_inputs *inputs);
+
+#endif
