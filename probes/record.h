@@ -219,7 +219,7 @@ template <class Element> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint
 
 #ifndef ASC_NVCC
 /* 1: a value stands there, and another one. Codes and integers have no pattern that says that none does. */
-template <class Element> ASC_DEVICE bool asc_differs(const void *there, const Element &value)
+template <class Element> ASC_DEVICE bool asc_differs(const void *there, Element value)
 {
     const uint64_t unwritten = ASC_UNWRITTEN_64;
     return sizeof(Element) > 1 && asc_type<Element>::dtype != ASC_I32 && asc_type<Element>::dtype != ASC_I64 &&
@@ -227,8 +227,9 @@ template <class Element> ASC_DEVICE bool asc_differs(const void *there, const El
            __builtin_memcmp(there, &value, sizeof(Element)) != 0;
 }
 
-/* The element holds another value of this launch already. */
-template <class Element> ASC_DEVICE void asc_meet(int channel, int recorders, const void *there, const Element &value)
+/* The element holds another value of this launch already. A copy of the value: one whose address goes elsewhere lies in
+   memory, and a kernel's own, in its loops, would be slower by half. */
+template <class Element> ASC_DEVICE void asc_meet(int channel, int recorders, const void *there, Element value)
 {
     if (recorders && asc_differs(there, value))
         simt_two_values(channel, recorders, asc_type<Element>::dtype, there, &value);

@@ -111,10 +111,32 @@ static int recorders(int64_t at, uint64_t there, uint32_t visit)
     return SIMT_SAME_BLOCK | (atomic_load_explicit(&visit_of[at], memory_order_relaxed) == visit ? SIMT_SAME_VISIT : 0);
 }
 
+/* Where the fiber keeps what it was told of this tile; NULL: host code. */
+static struct fiber_answer *answer_of(size_t offset)
+{
+    struct fiber *self = simt_tls.self;
+    return self ? &self->answer[first_place(offset) % (sizeof self->answer / sizeof *self->answer)] : NULL;
+}
+
+static bool is_answer(const struct fiber_answer *answer, size_t offset, uint32_t visit)
+{
+    return answer && answer->visit == visit + 1 && answer->offset == offset;
+}
+
+/* Who recorded a tile first does not change within a launch; where nobody had, it is this visit from now on. */
+static void keep_answer(struct fiber_answer *answer, size_t offset, uint32_t visit, int who)
+{
+    if (answer)
+        *answer = (struct fiber_answer){offset, visit + 1, who ? who : SIMT_SAME_BLOCK | SIMT_SAME_VISIT};
+}
+
 int simt_records(size_t offset, int kv)
 {
     const uint32_t visit = visit_now(kv);
+    struct fiber_answer *answer = answer_of(offset);
     uint64_t there;
+    if (is_answer(answer, offset, visit))
+        return answer->who;
     atomic_store_explicit(&used, true, memory_order_relaxed);
     if (any_earlier && find_earlier((uint64_t)(offset / 16 + 1) << BLOCK_BITS, false) >= 0)
         return SIMT_OTHER_LAUNCH;
@@ -122,17 +144,25 @@ int simt_records(size_t offset, int kv)
     const int who = at >= 0 && there ? recorders(at, there, visit) : 0; /* no room: what is not known is not said */
     if (at >= 0 && !there)
         atomic_store_explicit(&visit_of[at], visit, memory_order_relaxed);
+    if (at >= 0)
+        keep_answer(answer, offset, visit, who);
     return who;
 }
 
 int simt_copies(size_t offset, int kv)
 {
     const uint32_t visit = visit_now(kv);
+    struct fiber_answer *answer = answer_of(offset);
     uint64_t there;
+    if (is_answer(answer, offset, visit))
+        return answer->who;
     if (any_earlier && find_earlier((uint64_t)(offset / 16 + 1) << BLOCK_BITS, false) >= 0)
         return 0;
     const int64_t at = find(offset, 0, &there);
-    return at >= 0 ? recorders(at, there, visit) : 0;
+    const int who = at >= 0 ? recorders(at, there, visit) : 0;
+    if (at >= 0)
+        keep_answer(answer, offset, visit, who);
+    return who;
 }
 
 static void two_recorders(void)

@@ -27,6 +27,13 @@ struct fiber {
     int32_t batch, head, q_tile, kv_tile; /* of its ASC_AT and its last probe; -1: unknown */
     int32_t visited;                      /* 1 + the kv tile that it recorded last; 0: none */
     uint32_t visits;                      /* how often it has come to another one */
+    /* What simt_records() has said of tiles in one of its visits, by some bits of their offset; visit 0: nothing. The
+       rows of a tile ask the same, and the table that knows is larger than a cache. */
+    struct fiber_answer {
+        size_t offset;
+        uint32_t visit; /* 1 + it */
+        int who;
+    } answer[16];
 };
 
 /* Sets of lanes. */
