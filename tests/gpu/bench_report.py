@@ -13,7 +13,7 @@ everything but the numerics anew; this page is made from the sections in [gpu-re
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
-ORDER = ("machine", "capture", "overhead", "ladder", "printf", "rerun", "sanitizer", "bounded", "times", "numerics")
+ORDER = ("machine", "capture", "overhead", "ladder", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
 
 
 def seconds(x):
@@ -215,6 +215,37 @@ def printf_section(figures):
             commands(["nvcc -O3 -o printf_values tests/gpu/printf_values.cu", f"./printf_values {p['values']} >/dev/null"]))
 
 
+def process_section(figures):
+    if "error" in figures["process"]:
+        return error_section("In your own process", figures, "process")
+    rows = []
+    for row in figures["process"]["rows"]:
+        start = [f"({row['shape']})"]
+        if "error" in row["plain"] or "error" in row["probes"]:
+            rows.append([*start, "not measured: " + row["plain"].get("error", row["probes"].get("error", ""))])
+            continue
+        plain = row["plain"]["kernel"]
+        rows.append([*start, "plain", seconds(plain), "1"])
+        for name, what in (("kernel", "probes, no capture yet"), ("after", "probes, after a capture")):
+            rows.append([*start, what, seconds(row["probes"][name]), f"{row['probes'][name] / plain:.3f}"])
+        for memory in ("device", "guard", "pinned"):
+            runs = [c for c in row["probes"]["captures"] if c["memory"] == memory]
+            best = min((c for c in runs if "error" not in c), key=lambda c: c["end"], default=None)
+            if not best:
+                rows.append([*start, memory, "not measured: " + runs[0]["error"]])
+                continue
+            rows.append([*start, memory, seconds(best["kernel"]), digits(best["kernel"] / plain), size(best["bytes"]),
+                         seconds(best["begin"]), seconds(best["end"]), f"{best['bytes'] / best['end'] / 1e9:.2f} GB/s"])
+    return ("## In your own process\n\n`tests/capture/attention.cu` with 7 probes, every value of every channel, saved into "
+            "/dev/shm, so that no disk counts:\n`begin` copies the inputs and makes the memory, `end` copies out, makes "
+            "the trace's file and renames it. The second of two\ncaptures of each kind. Probes that are off cost what they "
+            "do where attnscope runs the kernel.\n\n" +
+            table(("(B,H,L,D)", "", "kernel", "of plain", "bytes", "begin", "end", "rate"), rows) +
+            commands(["nvcc -O3 -std=c++17 -arch=native -I. -Ibuild/include -Iengine/capture -DASC_MODE=1 -o capture_times "
+                      "tests/gpu/capture_times.cu tests/capture/attention.cu -Lbuild -lattnscope-capture",
+                      "LD_LIBRARY_PATH=build ./capture_times 2,8,2048 /dev/shm"]))
+
+
 def slow_down(row, tool):
     """Cell: how many times as long a launch takes under the tool, by the program's own clock."""
     if "error" in row.get(tool, {"error": ""}):
@@ -349,6 +380,7 @@ def commands(lines):
 # Section and the step whose figures it is made of.
 SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capture_section),
             "overhead": ("capture", overhead_section), "ladder": ("ladder", ladder_section), "printf": ("printf", printf_section),
+            "process": ("process", process_section),
             "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),
             "bounded": ("bounded", bounded_section), "times": ("memory", times_section)}
 

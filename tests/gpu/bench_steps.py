@@ -266,8 +266,24 @@ def bounded(bench):
     return {"rows": rows}
 
 
+IN_PROCESS = ("2,8,2048", "1,8,512")  # (B,H,L), head_dim 64
+
+
+def process(bench):
+    """Capture in a process of its own: tests/capture/attention.cu without probes, with them, and recording."""
+    flags = ["tests/capture/attention.cu", "-Iengine/capture", f"-L{ROOT}/build", "-lattnscope-capture", "-Xlinker",
+             f"-rpath={ROOT}/build"]
+    programs = {mode: bench.compiled(f"capture-{mode}", "capture_times.cu", f"-DASC_MODE={mode}", *flags) for mode in (0, 1)}
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="bench-gpu-", dir="/dev/shm") as folder:
+        for shape in IN_PROCESS[1:] if bench.quick else IN_PROCESS:
+            rows.append({"shape": f"{shape},64"} | {name: attempt(bench.ask, [programs[mode], shape, folder], 60)
+                                                    for name, mode in (("plain", 0), ("probes", 1))})
+    return {"rows": rows}
+
+
 # In the order of what is most wanted, should the time run out.
-STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "printf": printf, "rerun": rerun, "bounded": bounded,
+STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "printf": printf, "process": process, "rerun": rerun, "bounded": bounded,
          "sanitizer": sanitizer}
 
 

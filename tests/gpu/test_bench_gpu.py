@@ -75,6 +75,12 @@ class Fake(bench_steps.Bench):
             return {"runs": [{**RUN, "total": 9.0}, RUN, RUN], "verdict": "FAIL", "finding": "a | b", "slots": 60,
                     "places": 32768, "trace_bytes": 8 << 30, "first_pass": first, "saved_bytes": 37_000_000,
                     "save": 0.08, "open": 0.0004, "attnscope_kib": 9 << 20, "debuggee_kib": 9 << 20}
+        if line.startswith("capture-0"):
+            return {"kernel": 0.001}
+        if line.startswith("capture-1"):
+            captures = [{"memory": memory, "begin": 0.1, "kernel": 0.003, "end": end, "bytes": 1_000_000_000}
+                        for end in (0.9, 0.4) for memory in ("device", "guard", "pinned")]
+            return {"kernel": 0.00101, "captures": captures, "after": 0.00102}
         return {"launches": 1, "clock": 0.035 if "memcheck" in line else 0.001, "events": 0.001}
 
 
