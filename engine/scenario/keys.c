@@ -108,6 +108,15 @@ int scenario_unknown(const char *section, const char *name, const char *where, s
                    found);
 }
 
+void scenario_where(const struct scenario *s, const int *line, enum scenario_key_id id, char *out, size_t n_bytes)
+{
+    char number[16] = "";
+    if (line && line[id] > 0)
+        snprintf(number, sizeof number, ":%d", line[id]);
+    snprintf(out, n_bytes, "%s%s%s%s.%s", s->path, number, s->path[0] ? ": " : "",
+             section_names[scenario_keys[id].section], scenario_keys[id].name);
+}
+
 int scenario_key_set(struct scenario *s, enum scenario_key_id id, const char *value, const char *where, struct err *err)
 {
     const bool stated = s->stated[id];

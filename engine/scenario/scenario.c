@@ -172,15 +172,6 @@ int scenario_set(struct scenario *s, const char *key, const char *value, struct 
     return scenario_key_set(s, (enum scenario_key_id)id, value, where, err);
 }
 
-void scenario_where(const struct scenario *s, const int *line, enum scenario_key_id id, char *out, size_t n_bytes)
-{
-    char number[16] = "";
-    if (line && line[id] > 0)
-        snprintf(number, sizeof number, ":%d", line[id]);
-    snprintf(out, n_bytes, "%s%s%s%s.%s", s->path, number, s->path[0] ? ": " : "",
-             section_names[scenario_keys[id].section], scenario_keys[id].name);
-}
-
 /* Places of one kind, the largest of them `last`, lie below `limit`, which is a length of the shape. */
 static int check_below(const struct scenario *s, const int *line, enum scenario_key_id id, const char *what, int last,
                        enum scenario_key_id length_id, int limit, struct err *err)
