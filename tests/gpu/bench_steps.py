@@ -275,7 +275,7 @@ def process(bench):
              f"-rpath={ROOT}/build"]
     programs = {mode: bench.compiled(f"capture-{mode}", "capture_times.cu", f"-DASC_MODE={mode}", *flags) for mode in (0, 1)}
     rows = []
-    with tempfile.TemporaryDirectory(prefix="bench-gpu-", dir="/dev/shm") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-gpu-") as folder:
         for shape in IN_PROCESS[1:] if bench.quick else IN_PROCESS:
             rows.append({"shape": f"{shape},64"} | {name: attempt(bench.ask, [programs[mode], shape, folder], 60)
                                                     for name, mode in (("plain", 0), ("probes", 1))})

@@ -78,7 +78,7 @@ class Fake(bench_steps.Bench):
         if line.startswith("capture-0"):
             return {"kernel": 0.001}
         if line.startswith("capture-1"):
-            captures = [{"memory": memory, "begin": 0.1, "kernel": 0.003, "end": end, "bytes": 1_000_000_000}
+            captures = [{"memory": memory, "begin": 0.1, "kernel": 0.003, "end": end, "fsync": 0.05, "bytes": 1_000_000_000}
                         for end in (0.9, 0.4) for memory in ("device", "guard", "pinned")]
             return {"kernel": 0.00101, "captures": captures, "after": 0.00102}
         return {"launches": 1, "clock": 0.035 if "memcheck" in line else 0.001, "events": 0.001}
