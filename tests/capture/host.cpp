@@ -41,6 +41,18 @@ static void record(int channel, int head, int q_tile, int kv, int row, int col, 
     *reinterpret_cast<uint64_t *>(stamp) = 1 + kv;
 }
 
+/* What stands beside the products: a bias for each head, and ALiBi. */
+static struct {
+    std::vector<float> bias, slopes;
+} terms;
+
+static float term(int head, int i, int j)
+{
+    if (terms.bias.empty())
+        return 0;
+    return terms.bias[(head * LENGTH + i) * LENGTH + j] - terms.slopes[head] * fabsf(float(i - j));
+}
+
 static void attention(const float *q, const float *k, const float *v, const asc_tensor &layout, float *o, float *lse,
                       bool mistaken)
 {
@@ -54,7 +66,7 @@ static void attention(const float *q, const float *k, const float *v, const asc_
                     for (int d = 0; d < D; d++)
                         s[j] += q[h * layout.stride[1] + i * layout.stride[2] + d] *
                                 k[h * layout.stride[1] + (t * BC + j) * layout.stride[2] + d];
-                    s[j] *= 0.25f;
+                    s[j] = s[j] * 0.25f + term(h, i, t * BC + j);
                     m = fmaxf(m, s[j]);
                     record(asc_s, h, i / BR, t, i % BR, j, s[j]);
                 }
@@ -100,10 +112,36 @@ int main(int argc, char **argv)
         tensors.k.stride[3] = 2;
     if (what == "no-v")
         tensors.v.data = nullptr;
+    /* Codes around 128 with a scale for each head; the kernel multiplies what they stand for. */
+    std::vector<uint8_t> codes[3];
+    std::vector<float> scales[3];
+    asc_tensor *const of_scales[] = {&tensors.q_scale, &tensors.k_scale, &tensors.v_scale};
+    for (int i = 0; i < 3 && what == "codes"; i++) {
+        scales[i] = {0.0078125f * float(1 + i), 0.015625f};
+        for (int e = 0; e < HEADS * LENGTH * D; e++) {
+            codes[i].push_back(uint8_t(rand()));
+            data[i][e] = float(codes[i][e] - 128) * scales[i][e / (LENGTH * D)];
+        }
+        inputs[i]->data = codes[i].data();
+        of_scales[i]->data = scales[i].data();
+    }
+    if (what == "terms") {
+        for (int e = 0; e < HEADS * LENGTH * LENGTH; e++)
+            terms.bias.push_back(float(rand()) / float(RAND_MAX));
+        terms.slopes = {0.5f, 0.125f};
+        tensors.bias.data = terms.bias.data();
+        tensors.alibi.data = terms.slopes.data();
+    }
     std::string json = R"({"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"},
         "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
         "capture": {"path": ")" +
                        std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
+    if (what == "codes" || what == "terms")
+        json.replace(json.find(R"("dtype": "f32")"), 14,
+                     what == "codes" ? R"("dtype": "u8")"
+                                     : R"("dtype": "f32", "has_alibi": 1, "bias_kind": "per-head")");
+    if (what == "codes")
+        json.insert(json.find(R"("plan")"), R"("types": {"o": "f32"}, )");
     if (what == "json")
         json = argv[3];
     asc_capture *capture = nullptr;

@@ -80,6 +80,18 @@ class Capture(fake_driver.WithDriver):
     def test_strides(self):
         self.clean("strides")
 
+    def test_codes_and_their_scales(self):
+        self.clean("codes")
+        trace = Trace(self.trace)
+        self.assertEqual(trace.tensors["input.k"]["dtype"], "U8")
+        self.assertEqual(trace.values("input.k_scale", 0, 2), [0.015625, 0.015625])
+
+    def test_bias_and_slopes(self):
+        self.clean("terms")
+        trace = Trace(self.trace)
+        self.assertEqual(trace.values("input.alibi", 0, 2), [0.5, 0.125])
+        self.assertEqual(trace.tensors["input.bias"]["shape"], [1, 2, 24, 24])
+
     def test_mistake(self):
         self.assertEqual(self.run_host("mistake").returncode, 0)
         status, report = self.judge()
