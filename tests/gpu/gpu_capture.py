@@ -2,6 +2,7 @@
 """Capture in the user's own process on a GPU: a PyTorch extension of two files, and a C++ program. SKIP without a GPU
 or PyTorch."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -187,6 +188,17 @@ class Extension(unittest.TestCase):
         with self.capture(q, k, v):
             with self.assertRaisesRegex(attnscope.Error, "another capture"), self.capture(q, k, v):
                 pass
+
+    @unittest.skipUnless(importlib.util.find_spec("pytest"), "no pytest")
+    def test_suite_of_pytest(self):
+        for mistake, status, words in (("0", 0, "2 passed"), ("1", 1, "not rescaled to the new maximum")):
+            done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                                   f"--junit-xml={self.folder}/out.xml", HERE / "suite_attention.py"], cwd=self.folder,
+                                  capture_output=True, text=True, timeout=300,
+                                  env=dict(os.environ, MISTAKE=mistake, PYTHONPATH=os.pathsep.join(sys.path)))
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            self.assertIn(words, done.stdout)
+            self.assertEqual(words in (self.folder / "out.xml").read_text(), mistake == "1")
 
     def in_process(self, memory, mistake, kill=False):
         """A process of its own, which a fault ends."""
