@@ -85,6 +85,11 @@ class asc_captured
         capture = nullptr;
         return ended && !asc_capture_end(ended, &o, &lse, said, sizeof said);
     }
+    /* Translation units with probes that were loaded inside; bind: their probes record from now on. */
+    int late(bool bind)
+    {
+        return capture ? asc_capture_late(capture, bind) : 0;
+    }
     const char *why() const
     {
         return said;

@@ -1,6 +1,8 @@
-// A C++ program of its own, without Python: program TRACE [MISTAKE].
+// A C++ program of its own, without Python: program TRACE [MISTAKE]. With -DLATE the kernel is a library's, which is
+// loaded when the capture has begun: program TRACE 0 LIBRARY.
 #include "attention.h"
 #include "attnscope_capture.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
@@ -38,7 +40,18 @@ int main(int argc, char **argv)
     asc_tensors tensors = {};
     tensors.q.data = a.q, tensors.k.data = a.k, tensors.v.data = a.v;
     asc_captured capture(json.c_str(), tensors);
+#ifdef LATE
+    void *const library = dlopen(argv[3], RTLD_NOW);
+    void *const found = library ? dlsym(library, "_Z9attentionRK9AttentionP11CUstream_st") : nullptr;
+    if (!found || capture.late(true) != 1) {
+        fprintf(stderr, "%s\n", found ? capture.why() : dlerror());
+        return 1;
+    }
+    reinterpret_cast<void (*)(const Attention &, cudaStream_t)>(found)(a, nullptr);
+    cudaDeviceSynchronize();
+#else
     attention(a, nullptr);
+#endif
     asc_tensor o = {a.o, {}}, lse = {a.lse, {}};
     const bool saved = capture.end(o, lse);
     if (*capture.why())

@@ -69,6 +69,20 @@ class Program(unittest.TestCase):
         self.assertEqual(status, 1, report)
         self.assertIn("illegal memory access", report)
 
+    def test_library_loaded_inside(self):
+        """With a CUDA runtime of its own."""
+        flags = ["nvcc", "-arch=native", "-O3", "-DASC_MODE=1", "-I", ROOT / "build/include"]
+        subprocess.run([*flags, "-cudart", "static", "-shared", "-Xcompiler", "-fPIC", "-o", self.folder / "late.so",
+                        HERE / "attention.cu"], check=True, capture_output=True)
+        subprocess.run([*flags, "-DLATE", "-o", self.folder / "late", HERE / "program.cu", "-L", ROOT / "build",
+                        "-lattnscope-capture", "-ldl", "-Xlinker", f"-rpath={ROOT}/build"], check=True, capture_output=True)
+        trace = self.folder / "late.safetensors"
+        done = subprocess.run([self.folder / "late", trace, "0", self.folder / "late.so"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        status, report = judge(trace)
+        self.assertEqual(status, 0, report)
+        self.assertIn("s ", report)
+
 
 def load():
     from torch.utils.cpp_extension import load as build
