@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -171,13 +172,40 @@ int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const ch
     return 0;
 }
 
+#define SENT_WHOLE_BYTES (1u << 20) /* below that a write is as fast */
+
+/* n bytes of the memory file behind the buffered ones, within the kernel: through a mapping each page would fault,
+   which takes longer than to copy it (1.2 GB into the page cache: 0.30 s, by write 0.77). 1: this system cannot. */
+static int send_whole(FILE *file, int fd, uint64_t offset, uint64_t n)
+{
+    off_t from = (off_t)offset;
+    const off_t begin = fflush(file) == 0 ? ftello(file) : -1;
+    const uint64_t end = offset + n;
+    while (begin >= 0 && (uint64_t)from < end) {
+        const ssize_t sent = sendfile(fileno(file), fd, &from, end - (uint64_t)from);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && (uint64_t)from == offset && (errno == EINVAL || errno == ENOSYS))
+            return 1;
+        if (sent <= 0)
+            return -1;
+    }
+    return begin >= 0 && fseeko(file, begin + (off_t)n, SEEK_SET) == 0 ? 0 : -1;
+}
+
+static int write_dense(FILE *file, const struct trace *t, uint64_t offset, uint64_t n)
+{
+    const int sent = t->fd >= 0 && n >= SENT_WHOLE_BYTES ? send_whole(file, t->fd, offset, n) : 1;
+    return sent <= 0 ? sent : n && fwrite(t->bytes + offset, n, 1, file) != 1 ? -1 : 0;
+}
+
 static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map)
 {
     const uint64_t slot_bytes = map->n_kv * map->piece_bytes, all = map->n_slots * slot_bytes;
     const bool dense = !map->slot_stride ||
                        (*map->slot_stride == slot_bytes && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
     if (dense)
-        return all && fwrite(t->bytes + *map->offset, all, 1, file) != 1 ? -1 : 0;
+        return write_dense(file, t, *map->offset, all);
     for (uint64_t slot = 0; slot < map->n_slots; slot++)
         for (uint64_t kv = 0; kv < map->n_kv; kv++) {
             const uint64_t at = *map->offset + slot * *map->slot_stride + kv * *map->kv_stride;

@@ -1,5 +1,5 @@
-// A C++ program of its own, without Python: program TRACE [MISTAKE]. With -DLATE the kernel is a library's, which is
-// loaded when the capture has begun: program TRACE 0 LIBRARY.
+// A C++ program of its own, without Python: program TRACE [MISTAKE]. With -DLATE the kernel that runs is a
+// library's, which is loaded when the capture has begun: program TRACE 0 LIBRARY.
 #include "attention.h"
 #include "attnscope_capture.h"
 #include <dlfcn.h>
@@ -28,15 +28,29 @@ int main(int argc, char **argv)
         for (size_t e = 0; e < n; e++)
             random[i].push_back(__float2half(float(rand()) / RAND_MAX - 0.5f));
     const Strides dense = {heads * length * D, length * D, D};
-    Attention a = {device(n, random[0]), device(n, random[1]), device(n, random[2]), device<__half>(n),
-                   device<float>(n / D), dense, dense, dense, dense, batch, heads, heads, length, length, true,
+    Attention a = {device(n, random[0]),
+                   device(n, random[1]),
+                   device(n, random[2]),
+                   device<__half>(n),
+                   device<float>(n / D),
+                   dense,
+                   dense,
+                   dense,
+                   dense,
+                   batch,
+                   heads,
+                   heads,
+                   length,
+                   length,
+                   true,
                    argc > 2 ? atoi(argv[2]) : 0};
 
     const std::string json = std::string(R"({
         "problem": {"batch": 2, "heads": 2, "q_len": 100, "head_dim": 64, "dtype": "f16", "causal": "bottom-right"},
         "plan": {"br": 16, "bc": 32, "threads": 512},
         "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
-        "capture": {"path": ")") + argv[1] + "\"}}";
+        "capture": {"path": ")") +
+                             argv[1] + "\"}}";
     asc_tensors tensors = {};
     tensors.q.data = a.q, tensors.k.data = a.k, tensors.v.data = a.v;
     asc_captured capture(json.c_str(), tensors);

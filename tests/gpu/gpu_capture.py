@@ -74,7 +74,7 @@ class Program(unittest.TestCase):
         flags = ["nvcc", "-arch=native", "-O3", "-DASC_MODE=1", "-I", ROOT / "build/include"]
         subprocess.run([*flags, "-cudart", "static", "-shared", "-Xcompiler", "-fPIC", "-o", self.folder / "late.so",
                         HERE / "attention.cu"], check=True, capture_output=True)
-        subprocess.run([*flags, "-DLATE", "-o", self.folder / "late", HERE / "program.cu", "-L", ROOT / "build",
+        subprocess.run([*flags, "-DLATE", "-o", self.folder / "late", HERE / "attention.cu", HERE / "program.cu", "-L", ROOT / "build",
                         "-lattnscope-capture", "-ldl", "-Xlinker", f"-rpath={ROOT}/build"], check=True, capture_output=True)
         trace = self.folder / "late.safetensors"
         done = subprocess.run([self.folder / "late", trace, "0", self.folder / "late.so"], capture_output=True, text=True)
