@@ -1,8 +1,8 @@
 #include "engine/base/wire.h"
 
 #include "engine/base/json_memory.h"
+#include "engine/base/pass_fd.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,38 +46,18 @@ int wire_take_fd(struct wire *w)
     return fd;
 }
 
-/* Keeps the last fd that came; earlier ones nobody took are closed. */
-static void keep_fds(struct wire *w, struct msghdr *message)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < n; i++) {
-            if (w->received >= 0)
-                close(w->received);
-            memcpy(&w->received, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-        }
-    }
-}
-
-/* Reads once. 1: something came, 0: nothing is there, -1: the end, -2: the system failed, errno says how. */
+/* Reads once, keeps the last fd that came. 1: something came, 0: nothing is there, -1: the end, -2: the system failed,
+   errno says how. */
 static int fill(struct wire *w, int wait)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
-    } control;
-    struct iovec part = {w->line + w->used, WIRE_LINE_MAX - w->used};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    ssize_t n;
-    do
-        n = recvmsg(w->fd, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    while (n < 0 && errno == EINTR);
+    int fd;
+    const ssize_t n = pass_fd_receive(w->fd, w->line + w->used, WIRE_LINE_MAX - w->used, wait ? 0 : MSG_DONTWAIT, &fd);
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno == ECONNRESET ? -1 : -2;
-    keep_fds(w, &message);
+    if (fd >= 0 && w->received >= 0)
+        close(w->received);
+    if (fd >= 0)
+        w->received = fd;
     if (n == 0)
         return -1;
     w->used += (size_t)n;
@@ -132,26 +112,8 @@ int wire_read(struct wire *w, int wait, enum wire_got *got, struct wire_message 
 
 int wire_send_bytes(int fd, const char *bytes, size_t n, int pass_fd)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
     while (n) {
-        struct iovec part = {(void *)(uintptr_t)bytes, n};
-        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-        if (pass_fd >= 0) {
-            memset(&control, 0, sizeof control);
-            message.msg_control = control.bytes;
-            message.msg_controllen = sizeof control.bytes;
-            struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-            c->cmsg_level = SOL_SOCKET;
-            c->cmsg_type = SCM_RIGHTS;
-            c->cmsg_len = CMSG_LEN(sizeof(int));
-            memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
-        }
-        ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
+        const ssize_t sent = pass_fd_send(fd, bytes, n, pass_fd);
         if (sent < 0)
             return -1;
         bytes += sent;

@@ -5,6 +5,7 @@
 #include "engine/capture/modules.h"
 
 #include "engine/base/keep.h"
+#include "engine/base/pass_fd.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace.h"
 
@@ -127,32 +128,11 @@ static int start_keeper(struct asc_capture *c, char *why, size_t size)
 static int ask(struct asc_capture *c, const struct keep_request *request, int fd, struct keep_answer *answer, int *got,
                char *why, size_t size)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
     memset(answer, 0, sizeof *answer);
-    struct iovec data = {.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof *request};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    ssize_t n = sendmsg(c->socket, &message, MSG_NOSIGNAL);
-    data = (struct iovec){.iov_base = answer, .iov_len = sizeof *answer};
-    message =
-        (struct msghdr){.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    while (n == (ssize_t)sizeof *request && (n = recvmsg(c->socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        n = (ssize_t)sizeof *request;
     *got = -1;
-    const struct cmsghdr *header = n == (ssize_t)sizeof *answer ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(got, CMSG_DATA(header), sizeof *got);
+    ssize_t n = pass_fd_send(c->socket, request, sizeof *request, fd);
+    if (n == (ssize_t)sizeof *request)
+        n = pass_fd_receive(c->socket, answer, sizeof *answer, 0, got);
     if (n != (ssize_t)sizeof *answer)
         return fail(why, size, "the keeper of the trace, `attnscope keep`, has ended");
     answer->failure[sizeof answer->failure - 1] = '\0';

@@ -1,6 +1,7 @@
 #include "engine/child/guardian.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/pass_fd.h"
 #include "engine/build/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -73,30 +74,6 @@ void guardian_stop(struct guardian *g)
     free(g);
 }
 
-static int send_request(int socket, const struct guardian_request *request, int fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)request, .iov_len = sizeof *request};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof *request ? 0 : -1;
-}
-
 /* It is asked nothing more: an answer that is late would be taken for another one's. */
 static int give_up(struct guardian *g, const struct err *err)
 {
@@ -115,7 +92,7 @@ static int ask(struct guardian *g, const struct guardian_request *request, int f
         *err = g->failure;
         return -1;
     }
-    if (send_request(g->socket, request, fd) != 0) {
+    if (pass_fd_send(g->socket, request, sizeof *request, fd) != (ssize_t)sizeof *request) {
         err_errno(err, "", "the guardian of device memory does not listen");
         return give_up(g, err);
     }

@@ -3,6 +3,7 @@
 #include "engine/base/bounded_json.h"
 #include "engine/base/json_memory.h"
 #include "engine/base/keep.h"
+#include "engine/base/pass_fd.h"
 #include "engine/build/device.h"
 #include "engine/child/guardian.h"
 #include "engine/trace/trace_file.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -407,58 +407,18 @@ static void answer_request(struct keeper *k, const struct keep_request *request,
         snprintf(answer->failure, sizeof answer->failure, "%s%s%s", err.where, *err.where ? ": " : "", err.message);
 }
 
-static ssize_t receive(int socket, struct keep_request *request, int *fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec data = {.iov_base = request, .iov_len = sizeof *request};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
-    *fd = -1;
-    do
-        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(fd, CMSG_DATA(header), sizeof *fd);
-    return n;
-}
-
-static int send_answer(int socket, const struct keep_answer *answer, int fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof *answer};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer ? 0 : -1;
-}
-
 int keep_serve(const struct runner_paths *paths, int socket)
 {
     static struct keep_request request;
     struct keeper k = {.paths = paths, .socket = socket};
     int fd;
-    while (receive(socket, &request, &fd) == (ssize_t)sizeof request) {
+    while (pass_fd_receive(socket, &request, sizeof request, 0, &fd) == (ssize_t)sizeof request) {
         struct keep_answer answer = {0};
         answer_request(&k, &request, fd, &answer);
         if (fd >= 0)
             close(fd);
         const bool made = request.op == KEEP_MAKE && k.t;
-        if (send_answer(socket, &answer, made ? k.t->fd : -1) != 0)
+        if (pass_fd_send(socket, &answer, sizeof answer, made ? k.t->fd : -1) != (ssize_t)sizeof answer)
             break;
     }
     if (k.t && k.begun) {

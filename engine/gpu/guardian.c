@@ -1,5 +1,7 @@
 #include "engine/gpu/guardian.h"
 
+#include "engine/base/pass_fd.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -206,34 +208,13 @@ static void copy_out(const struct guardian_request *request, int fd, struct guar
     munmap(file, mapped);
 }
 
-/* One request; fd: what came with it, or -1. false: the other end is gone. */
-static bool receive(int socket, struct guardian_request *request, int *fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec data = {.iov_base = request, .iov_len = sizeof *request};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
-    *fd = -1;
-    do
-        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    const struct cmsghdr *header = n == (ssize_t)sizeof *request ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(fd, CMSG_DATA(header), sizeof *fd);
-    return n == (ssize_t)sizeof *request;
-}
-
 int guardian_serve(void *library, int device, int socket)
 {
     static struct guardian_request request;
     struct guardian_answer unusable = {0};
     int fd;
     open_driver(library, device, &unusable);
-    while (receive(socket, &request, &fd)) {
+    while (pass_fd_receive(socket, &request, sizeof request, 0, &fd) == (ssize_t)sizeof request) {
         struct guardian_answer answer = unusable;
         if (!*answer.failure && request.op == GUARDIAN_TAKE)
             take(&request, &answer);

@@ -4,6 +4,7 @@
    is an address. */
 #include "engine/base/format.h"
 #include "engine/base/tensor_core.h"
+#include "engine/capture/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ EXPORT int cuCtxSynchronize(void)
     return 0;
 }
 
-EXPORT int cuIpcGetMemHandle(unsigned char handle[64], uint64_t address)
+EXPORT int cuIpcGetMemHandle(struct cuda_handle *handle, uint64_t address)
 {
     memcpy(handle, &address, sizeof address);
     return 0;
@@ -158,21 +159,7 @@ EXPORT int cuMemcpy(void *to, const void *from, size_t bytes)
     return 0;
 }
 
-struct copy {
-    size_t from_x, from_y;
-    unsigned from_kind;
-    const void *from_host;
-    uint64_t from;
-    void *from_array;
-    size_t from_pitch, to_x, to_y;
-    unsigned to_kind;
-    void *to_host;
-    uint64_t to;
-    void *to_array;
-    size_t to_pitch, width, height;
-};
-
-EXPORT int cuMemcpy2DUnaligned_v2(const struct copy *copy)
+EXPORT int cuMemcpy2DUnaligned_v2(const struct cuda_copy *copy)
 {
     for (size_t row = 0; row < copy->height; row++)
         memcpy((char *)copy->to_host + row * copy->to_pitch,
@@ -197,12 +184,8 @@ EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigne
     return (int)flags;
 }
 
-struct handle {
-    unsigned char bytes[64];
-};
-
 /* The memory of another process: there is no way to it here. */
-EXPORT int cuIpcOpenMemHandle_v2(uint64_t *address, struct handle handle, unsigned flags)
+EXPORT int cuIpcOpenMemHandle_v2(uint64_t *address, struct cuda_handle handle, unsigned flags)
 {
     (void)handle, (void)flags;
     *address = 0;

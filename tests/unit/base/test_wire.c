@@ -153,6 +153,34 @@ static void test_fd_travels(void **state)
     close_link(&l);
 }
 
+/* A debuggee sends what it likes: of several fds beside one message none stays open unseen. */
+static void test_one_fd_alone(void **state)
+{
+    (void)state;
+    struct link l;
+    struct wire_message message;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {{.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+    struct iovec part = {"{\"type\":\"quit\"}\n", 16};
+    struct msghdr two = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    open_link(&l);
+    memcpy(CMSG_DATA(&control.header), (int[]){l.writer, l.writer}, 2 * sizeof(int));
+    assert_int_equal(sendmsg(l.writer, &two, 0), 16);
+    const int next = dup(l.writer); /* the lowest that is free: the first to be received gets it, then the next */
+    close(next);
+    assert_int_equal(get(&l, &message), WIRE_MESSAGE);
+    json_decref(message.json);
+    const int came = wire_take_fd(&l.reader);
+    const int after = dup(l.writer);
+    assert_int_equal(came, next);
+    assert_int_equal(after, next + 1);
+    close(came);
+    close(after);
+    close_link(&l);
+}
+
 static void test_peer_gone(void **state)
 {
     (void)state;
@@ -172,7 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces),     cmocka_unit_test(test_several_at_once_then_the_end),
         cmocka_unit_test(test_garbage),    cmocka_unit_test(test_too_long),
-        cmocka_unit_test(test_fd_travels), cmocka_unit_test(test_peer_gone),
+        cmocka_unit_test(test_fd_travels), cmocka_unit_test(test_one_fd_alone),
+        cmocka_unit_test(test_peer_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
