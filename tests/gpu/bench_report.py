@@ -240,8 +240,7 @@ def process_section(figures):
     return ("## In your own process\n\n`tests/capture/attention.cu` with 7 probes, every value of every channel: `begin` copies the "
             "inputs and makes the\nmemory, `save` copies out and writes the trace into the page cache, `fsync` makes as many "
             "bytes durable. The better of two\ncaptures of each kind. Aims: a GB in 350 ms from device memory, in 550 ms from "
-            "a guardian's. Probes that are off cost what they "
-            "do where attnscope runs the kernel.\n\n" +
+            "a guardian's.\n\n" +
             table(("(B,H,L,D)", "", "kernel", "of plain", "bytes", "begin", "save", "fsync", "save a GB"), rows) +
             commands(["nvcc -O3 -std=c++17 -arch=native -I. -Ibuild/include -Iengine/capture -DASC_MODE=1 -o capture_times "
                       "tests/gpu/capture_times.cu tests/capture/attention.cu -Lbuild -lattnscope-capture",
