@@ -4,7 +4,7 @@
 #define STANDIN_EXTENSION_H
 #pragma GCC system_header /* no warnings of a user's file come from here */
 
-#include "engine/standin/tensor.h"
+#include "engine/standin/functions.h"
 
 #include <math.h>
 #include <tuple>

@@ -84,6 +84,13 @@ class Tensor
         data_ = static_cast<char *>(storage_->memory);
     }
 
+    Tensor(void *memory, IntArrayRef sizes, IntArrayRef strides, const TensorOptions &options)
+        : data_(static_cast<char *>(memory)), sizes_(sizes.vec()), strides_(strides.vec()), options_(options)
+    {
+        if (sizes_.size() != strides_.size())
+            standin_throw(str("a tensor of ", sizes, " with strides ", strides));
+    }
+
     /* Of the same sizes and dense, its strides in the same order: what torch's *_like, clone and to() give. */
     Tensor like(const TensorOptions &options) const
     {
@@ -120,11 +127,11 @@ class Tensor
     }
     int64_t size(int64_t i) const
     {
-        return sizes_[index(i)];
+        return sizes_[place(i)];
     }
     int64_t stride(int64_t i) const
     {
-        return strides_[index(i)];
+        return strides_[place(i)];
     }
     int64_t numel() const
     {
@@ -236,8 +243,8 @@ class Tensor
     Tensor transpose(int64_t a, int64_t b) const
     {
         Tensor other = *this;
-        std::swap(other.sizes_[index(a)], other.sizes_[index(b)]);
-        std::swap(other.strides_[index(a)], other.strides_[index(b)]);
+        std::swap(other.sizes_[place(a)], other.sizes_[place(b)]);
+        std::swap(other.strides_[place(a)], other.strides_[place(b)]);
         return other;
     }
     Tensor t() const
@@ -277,7 +284,7 @@ class Tensor
     Tensor squeeze(int64_t at) const
     {
         Tensor other = *this;
-        const size_t i = index(at);
+        const size_t i = place(at);
         if (sizes_[i] == 1) {
             other.sizes_.erase(other.sizes_.begin() + static_cast<long>(i));
             other.strides_.erase(other.strides_.begin() + static_cast<long>(i));
@@ -287,7 +294,7 @@ class Tensor
     Tensor narrow(int64_t along, int64_t start, int64_t length) const
     {
         Tensor other = *this;
-        const size_t i = index(along);
+        const size_t i = place(along);
         if (start < 0)
             start += sizes_[i];
         if (start < 0 || length < 0 || start + length > sizes_[i])
@@ -296,19 +303,47 @@ class Tensor
         other.sizes_[i] = length;
         return other;
     }
-    Tensor slice(int64_t along, int64_t start, int64_t end) const
+    Tensor slice(int64_t along = 0, optional<int64_t> start = nullopt, optional<int64_t> end = nullopt,
+                 int64_t step = 1) const
     {
-        const int64_t n = size(along);
-        start = std::clamp<int64_t>(start < 0 ? start + n : start, 0, n);
-        end = std::clamp<int64_t>(end < 0 ? end + n : end, start, n);
-        return narrow(along, start, end - start);
+        if (step <= 0)
+            standin_throw("slice step must be positive");
+        const int64_t n = size(along), first = start.value_or(0), last = end.value_or(n);
+        const int64_t from = std::clamp<int64_t>(first < 0 ? first + n : first, 0, n);
+        const int64_t to = std::clamp<int64_t>(last < 0 ? last + n : last, from, n);
+        Tensor other = narrow(along, from, to - from);
+        other.sizes_[place(along)] = (to - from + step - 1) / step;
+        other.strides_[place(along)] *= step;
+        return other;
+    }
+    Tensor index(std::initializer_list<indexing::TensorIndex> indices) const
+    {
+        using Kind = indexing::TensorIndex::Kind;
+        Tensor other = *this;
+        int64_t at = 0, left = 0; /* left: dimensions that the indices behind an ellipsis take */
+        for (const indexing::TensorIndex &one : indices)
+            left += one.kind == Kind::integer || one.kind == Kind::slice;
+        if (left > dim())
+            standin_throw(str("too many indices for tensor of dimension ", dim()));
+        for (const indexing::TensorIndex &one : indices) {
+            left -= one.kind == Kind::integer || one.kind == Kind::slice;
+            if (one.kind == Kind::integer)
+                other = other.select(at, one.at);
+            else if (one.kind == Kind::slice)
+                other = other.slice(at, one.slice.start(), one.slice.stop(), one.slice.step()), at++;
+            else if (one.kind == Kind::none)
+                other = other.unsqueeze(at++);
+            else
+                at = other.dim() - left;
+        }
+        return other;
     }
     Tensor select(int64_t along, int64_t at) const
     {
         if (at < -size(along) || at >= size(along))
             standin_throw(str("select(): index ", at, " out of range for tensor of size ", sizes()));
         Tensor other = narrow(along, at, 1);
-        const long i = static_cast<long>(index(along));
+        const long i = static_cast<long>(place(along));
         other.sizes_.erase(other.sizes_.begin() + i);
         other.strides_.erase(other.strides_.begin() + i);
         return other;
@@ -361,12 +396,12 @@ class Tensor
     }
     Tensor flatten(int64_t from = 0, int64_t to = -1) const
     {
-        std::vector<int64_t> sizes(sizes_.begin(), sizes_.begin() + static_cast<long>(index(from)));
+        std::vector<int64_t> sizes(sizes_.begin(), sizes_.begin() + static_cast<long>(place(from)));
         int64_t n = 1;
-        for (size_t i = index(from); i <= index(to); i++)
+        for (size_t i = place(from); i <= place(to); i++)
             n *= sizes_[i];
         sizes.push_back(n);
-        sizes.insert(sizes.end(), sizes_.begin() + static_cast<long>(index(to)) + 1, sizes_.end());
+        sizes.insert(sizes.end(), sizes_.begin() + static_cast<long>(place(to)) + 1, sizes_.end());
         return reshape(sizes);
     }
 
@@ -474,7 +509,7 @@ class Tensor
     std::vector<int64_t> sizes_, strides_;
     TensorOptions options_;
 
-    size_t index(int64_t i) const
+    size_t place(int64_t i) const
     {
         const int64_t from_begin = i < 0 ? i + dim() : i;
         if (from_begin < 0 || from_begin >= dim())
@@ -618,88 +653,6 @@ class Tensor
         return out;
     }
 };
-
-inline Tensor empty(IntArrayRef sizes, const TensorOptions &options = {})
-{
-    return Tensor(sizes, options);
-}
-template <class T> inline Tensor full(IntArrayRef sizes, T value, const TensorOptions &options = {})
-{
-    Tensor made(sizes, options);
-    made.fill_(value);
-    return made;
-}
-inline Tensor zeros(IntArrayRef sizes, const TensorOptions &options = {})
-{
-    return full(sizes, 0, options);
-}
-inline Tensor ones(IntArrayRef sizes, const TensorOptions &options = {})
-{
-    return full(sizes, 1, options);
-}
-inline Tensor empty_like(const Tensor &as, const TensorOptions &options)
-{
-    return as.like(options);
-}
-inline Tensor empty_like(const Tensor &as)
-{
-    return as.like(as.options());
-}
-template <class T> inline Tensor full_like(const Tensor &as, T value, const TensorOptions &options)
-{
-    const Tensor made = as.like(options);
-    made.fill_(value);
-    return made;
-}
-template <class T> inline Tensor full_like(const Tensor &as, T value)
-{
-    return full_like(as, value, as.options());
-}
-inline Tensor zeros_like(const Tensor &as)
-{
-    return full_like(as, 0);
-}
-inline Tensor zeros_like(const Tensor &as, const TensorOptions &options)
-{
-    return full_like(as, 0, options);
-}
-inline Tensor ones_like(const Tensor &as)
-{
-    return full_like(as, 1);
-}
-inline Tensor stack(const std::vector<Tensor> &parts, int64_t along = 0)
-{
-    std::vector<int64_t> sizes = parts.at(0).sizes().vec();
-    along += along < 0 ? static_cast<int64_t>(sizes.size()) + 1 : 0;
-    sizes.insert(sizes.begin() + static_cast<long>(along), static_cast<int64_t>(parts.size()));
-    Tensor all = empty(sizes, parts[0].options());
-    for (size_t i = 0; i < parts.size(); i++)
-        all.select(along, static_cast<int64_t>(i)).copy_(parts[i]);
-    return all;
-}
-inline Tensor cat(const std::vector<Tensor> &parts, int64_t along = 0)
-{
-    std::vector<int64_t> sizes = parts.at(0).sizes().vec();
-    const size_t d = static_cast<size_t>(along < 0 ? along + parts[0].dim() : along);
-    int64_t begin = 0;
-    sizes[d] = 0;
-    for (const Tensor &part : parts)
-        sizes[d] += part.size(along);
-    Tensor all = empty(sizes, parts[0].options());
-    for (const Tensor &part : parts) {
-        all.narrow(along, begin, part.size(along)).copy_(part);
-        begin += part.size(along);
-    }
-    return all;
-}
-inline TensorOptions dtype(ScalarType type)
-{
-    return TensorOptions(type);
-}
-inline TensorOptions device(Device where)
-{
-    return TensorOptions(where);
-}
 } // namespace at
 
 #endif

@@ -92,6 +92,8 @@ struct IntArrayRef {
     size_t n;
     IntArrayRef(std::initializer_list<int64_t> list) : first(list.begin()), n(list.size()) {}
     IntArrayRef(const std::vector<int64_t> &list) : first(list.data()), n(list.size()) {}
+    IntArrayRef(const int64_t *data, size_t length) : first(data), n(length) {}
+    template <size_t N> IntArrayRef(const int64_t (&list)[N]) : first(list), n(N) {}
     const int64_t *begin() const
     {
         return first;
@@ -245,6 +247,52 @@ STANDIN_NAMES(kBool, Bool)
 {
     throw c10::Error(text);
 }
+
+namespace indexing
+{
+constexpr std::nullopt_t None = std::nullopt;
+enum class EllipsisIndexType { Ellipsis };
+constexpr EllipsisIndexType Ellipsis = EllipsisIndexType::Ellipsis;
+struct Slice {
+    Slice(optional<int64_t> start = nullopt, optional<int64_t> stop = nullopt, optional<int64_t> step = nullopt)
+        : start_(start), stop_(stop), step_(step)
+    {
+    }
+    optional<int64_t> start() const
+    {
+        return start_;
+    }
+    optional<int64_t> stop() const
+    {
+        return stop_;
+    }
+    int64_t step() const
+    {
+        return step_.value_or(1);
+    }
+
+  private:
+    optional<int64_t> start_, stop_, step_;
+};
+/* Without tensors as indices. */
+struct TensorIndex {
+    enum class Kind { none, ellipsis, integer, slice } kind;
+    int64_t at = 0;
+    Slice slice = {};
+    TensorIndex(std::nullopt_t) : kind(Kind::none) {}
+    TensorIndex(EllipsisIndexType) : kind(Kind::ellipsis) {}
+    TensorIndex(const char *dots) : kind(Kind::ellipsis)
+    {
+        if (std::string(dots) != "...")
+            standin_throw("Expected \"...\" to represent an ellipsis index");
+    }
+    template <class T, class = std::enable_if_t<std::is_integral<T>::value && !std::is_same<T, bool>::value>>
+    TensorIndex(T integer) : kind(Kind::integer), at(static_cast<int64_t>(integer))
+    {
+    }
+    TensorIndex(Slice of) : kind(Kind::slice), slice(of) {}
+};
+} // namespace indexing
 
 inline void standin_cuda(cudaError_t status, const char *what)
 {

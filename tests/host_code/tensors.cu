@@ -1,5 +1,6 @@
 // What the stand-in for torch's C++ API gives, against what PyTorch gives; then a run whose K comes through accessors.
 #include "flash.cuh"
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <torch/extension.h>
 
 using Accessor = torch::PackedTensorAccessor32<float, 4, torch::RestrictPtrTraits>;
@@ -56,9 +57,46 @@ static void check_tensors()
           throws([&] { a.data_ptr<double>(); }) && throws([&] { a.reshape({4}); }));
 }
 
+static void check_functions()
+{
+    using torch::indexing::None;
+    using torch::indexing::Slice;
+    namespace F = torch::nn::functional;
+    const auto on = torch::TensorOptions().dtype(torch::kFloat).device(torch::kCUDA);
+    const auto t = torch::zeros({2, 3, 4}, on);
+    const int64_t flat[] = {6, 4};
+    CHECK(has(t.index({"...", Slice(None, 3)}), {2, 3, 3}, {12, 4, 1}) && has(at::reshape(t, flat), {6, 4}, {4, 1}));
+    CHECK(has(t.index({1, Slice(None, None, 2)}), {2, 4}, {8, 1}) && has(t.index({None, 1}), {1, 3, 4}, {24, 4, 1}));
+    CHECK(has(t.index({0, "...", -1}), {3}, {4}) && has(t.slice(2, 1), {2, 3, 3}, {12, 4, 1}));
+    CHECK(throws([&] { t.index({0, 0, 0, 0}); }) && throws([&] { t.index({"..", 0}); }));
+    CHECK(throws([&] { t.slice(0, 0, 2, 0); }));
+    const auto padded = F::pad(torch::full({2, 3}, 1, on), F::PadFuncOptions({1, 2, 0, 1}).value(5));
+    CHECK(has(padded, {3, 6}, {6, 1}) && padded[1][3].item<float>() == 1 && padded[1][0].item<float>() == 5);
+    CHECK(padded[2][3].item<float>() == 5 && padded[0][4].item<float>() == 5);
+    CHECK(throws([&] { F::pad(t, F::PadFuncOptions({1})); }) && throws([&] { F::pad(t, F::PadFuncOptions({-1, 0})); }));
+    CHECK(has(torch::from_blob(t.data_ptr(), {4, 6}, on), {4, 6}, {6, 1}));
+    CHECK(torch::from_blob(padded.data_ptr(), {2, 2}, {6, 3}, on)[1][1].item<float>() == 1);
+    auto sum = torch::zeros({2, 3}, on);
+    CHECK(throws([&] { at::sum_out(sum, t, {2}); }));
+
+    auto made = at::cuda::detail::createCUDAGenerator();
+    at::optional<at::Generator> none, undefined = at::Generator(), own = made;
+    const at::Generator &shared = at::cuda::detail::getDefaultCUDAGenerator();
+    auto *gen = at::get_generator_or_default<at::CUDAGeneratorImpl>(own, shared);
+    CHECK(gen == made.get<at::CUDAGeneratorImpl>());
+    CHECK(at::get_generator_or_default<at::CUDAGeneratorImpl>(none, shared) == shared.get<at::CUDAGeneratorImpl>());
+    CHECK(throws([&] { at::check_generator<at::CUDAGeneratorImpl>(none); }) &&
+          throws([&] { at::check_generator<at::CUDAGeneratorImpl>(undefined); }));
+    std::lock_guard<std::mutex> lock(gen->mutex_);
+    gen->set_current_seed(7);
+    CHECK(gen->philox_cuda_state(5).offset == 0 && gen->philox_cuda_state(4).offset == 8); // by fours
+    CHECK(at::cuda::philox::unpack(gen->philox_cuda_state(1)) == std::make_tuple(uint64_t(7), uint64_t(12)));
+}
+
 static torch::Tensor forward(torch::Tensor Q, torch::Tensor K, torch::Tensor V)
 {
     check_tensors();
+    check_functions();
     const int B = Q.size(0), H = Q.size(1), N = Q.size(2), d = Q.size(3);
     const auto by_rows = K.transpose(1, 2).contiguous();
     auto O = torch::empty_like(Q), K2 = torch::empty_like(K);
