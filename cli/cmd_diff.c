@@ -202,8 +202,8 @@ static json_t *comparison_json(const struct comparison *c)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         json_object_set_new(channels, channel_name((enum asc_channel)ch), channel_json(&c->d.channel[ch]));
     const struct difference_place first = difference_first(&c->d, c->o->exact || difference_within(&c->d));
-    return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:s, s:o, s:o}", "verdict", verdict_word(c),
-                     "exact", c->o->exact, "runs", run_json(c, 0), run_json(c, 1), "slots", "all",
+    return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:s, s:o, s:o}", "verdict",
+                     verdict_word(c), "exact", c->o->exact, "runs", run_json(c, 0), run_json(c, 1), "slots", "all",
                      (json_int_t)c->d.places, "both", (json_int_t)c->d.both, "first", (json_int_t)c->d.only[0],
                      "second", (json_int_t)c->d.only[1], "reordered", (json_int_t)c->d.reordered, "outputs",
                      c->d.outputs, "inputs", "same", "first", first_json(&first), "channels", channels);

@@ -3,6 +3,7 @@
 #include "cli/report.h"
 
 #include "engine/base/path.h"
+#include "engine/base/replace.h"
 #include "engine/scenario/keys.h"
 #include "engine/verdict/judgement.h"
 #include <stdio.h>
@@ -129,6 +130,8 @@ static int fails(struct shrinking *k, const struct cut cuts[AXES], struct err *e
 static int fails_with(struct shrinking *k, int axis, int n, bool at_end, struct err *err)
 {
     struct cut cuts[AXES];
+    if (axis == HEADS && n > k->group && n % k->group != 0) /* other groups would be another problem */
+        return 0;
     memcpy(cuts, k->kept, sizeof cuts);
     struct cut *cut = &cuts[axis];
     if (at_end)
@@ -272,6 +275,11 @@ static int begin(struct shrinking *k, const struct options *o, struct err *err)
                        o->output);
     if (o->output && access(o->output, F_OK) == 0)
         return err_set(err, ERR_INPUT, o->output, "exists; it is not replaced");
+    struct replacement probe; /* a folder that is not there is said before the work */
+    if (o->output && replace_open(&probe, o->output, 0666, err) != 0)
+        return -1;
+    if (o->output)
+        replace_drop(&probe);
     forget_places(scenario);
     if (run(k, err) != 0)
         return -1;

@@ -393,8 +393,11 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
                               asked_probes_names[o->probes == ASKED_OFF ? ASKED_OFF : ASKED_ON], err);
     if (!failed && o->checks)
         failed = scenario_set(scenario, "scenario.checks", "yes", err);
-    for (int i = 0; i < o->settings.n && !failed; i++)
-        failed = set_key(scenario, o->settings.word[i], err);
+    /* Files of inputs first: what they decide gives way to what is said, in whatever order. */
+    for (int inputs = 1; inputs >= 0; inputs--)
+        for (int i = 0; i < o->settings.n && !failed; i++)
+            if ((strncmp(o->settings.word[i], "inputs.", 7) == 0) == (inputs != 0))
+                failed = set_key(scenario, o->settings.word[i], err);
     for (int i = 0; i < o->defines.n && !failed; i++)
         failed = scenario_define(scenario, o->defines.word[i], err);
     for (int i = o->includes.n; i-- > 0 && !failed;)

@@ -79,8 +79,8 @@ static int asc_module_address(void **address)
 {
     return static_cast<int>(cudaGetSymbolAddress(address, asc_state));
 }
-__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof(asc_device), ASC_MODE, 0,
-                                                                        __BASE_FILE__, asc_module_address};
+__attribute__((used)) static const asc_noted_module asc_module_noted = {
+    ASC_ABI_VERSION, sizeof(asc_device), ASC_MODE, 0, __BASE_FILE__, asc_module_address};
 __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
         ".popsection");

@@ -58,8 +58,8 @@ static int take_shape(struct array *a, bool fortran, uint64_t *bytes, struct err
     uint64_t n = 1;
     for (int i = 0; i < a->n_dims; i++) {
         if (a->length[i] < 1 || n > ARRAY_BYTES_MAX / (uint64_t)a->length[i])
-            return err_set(err, ERR_INPUT, a->name, "has shape %s; expected lengths of 1 and more",
-                           array_shape(a, shape));
+            return err_set(err, ERR_INPUT, a->name,
+                           "has shape %s; expected lengths of 1 and more, and less than 64 TiB", array_shape(a, shape));
         n *= (uint64_t)a->length[i];
     }
     int64_t stride = 1;
@@ -97,7 +97,7 @@ static int take_descr(struct array *a, struct err *err)
         bool bits;
     } known[] = {{"f2", DTYPE_F16, false}, {"f4", DTYPE_F32, false}, {"f8", DTYPE_F64, false}, {"i4", DTYPE_I32, false},
                  {"i8", DTYPE_I64, false}, {"u1", DTYPE_U8, true},   {"u2", -1, true},         {"u4", -1, true},
-                 {"V1", -1, true},         {"V2", -1, true}};
+                 {"V1", -1, true},         {"f1", -1, true},         {"V2", -1, true}};
     if (a->type[0] == '>')
         return err_set(err, ERR_INPUT, a->name, "is of type %s; expected little-endian values", a->type);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -388,6 +388,8 @@ int array_has(const char *file, const char *name, bool *has, struct err *err)
         *has = zip && unzLocateFile(zip, member, 1) == UNZ_OK;
         if (zip)
             unzClose(zip);
+        else
+            result = err_set(err, ERR_INPUT, file, "is a damaged .npz file");
     } else if (s.kind == CONTAINER_SAFETENSORS) {
         struct err inner = {0};
         result = safetensors_parse(s.bytes, s.n_bytes, file, &tensors, &inner);

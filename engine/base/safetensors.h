@@ -32,7 +32,7 @@ void safetensors_free(struct safetensors *s); /* NULL is legal */
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */
 const struct safetensors_tensor *safetensors_only(const struct safetensors *s); /* the only one there is, or NULL */
-const char *safetensors_metadata(const struct safetensors *s, const char *key);                   /* or NULL */
+const char *safetensors_metadata(const struct safetensors *s, const char *key); /* or NULL */
 
 /* The first bytes of a file: length and header. Tensors lie in the order given, offset and bytes are filled in from
    dtype and shape. The data then begins at a multiple of 8. *out is owned by the caller. */

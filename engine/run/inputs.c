@@ -112,12 +112,14 @@ static void say_rounded(const struct making *m, const struct array *a, int tenso
 }
 
 /* What the file's elements are, where the kernel gets `wanted`; -1: nothing that can be made of it. */
-static int type_in_file(const struct array *a, enum dtype wanted)
+static int type_in_file(const struct making *m, int tensor, const struct array *a, enum dtype wanted)
 {
-    const bool real = a->dtype == DTYPE_F16 || a->dtype == DTYPE_BF16 || a->dtype == DTYPE_F32 || a->dtype == DTYPE_F64;
-    if (a->dtype == (int)wanted || real)
-        return a->dtype;
-    return a->bits && a->item == dtype_bytes(wanted) ? (int)wanted : -1;
+    const int is = scenario_input_type(m->scenario, tensor, a);
+    const bool real = is == DTYPE_F16 || is == DTYPE_BF16 || is == DTYPE_F32 || is == DTYPE_F64;
+    if (is == (int)wanted || real)
+        return is;
+    /* Bits mean what is stated, not what a kernel happens to take. */
+    return a->bits && scenario_states_type(m->scenario, tensor) && a->item == dtype_bytes(wanted) ? (int)wanted : -1;
 }
 
 /* The values that the codes were made from, where the trace knows them. */
@@ -139,6 +141,8 @@ static int take_given(struct making *m, int tensor)
         if (result == 0)
             copy_tensor(&c, &v, &m->p, &w);
     }
+    if (result == 0)
+        result = array_check(&a, m->err);
     array_close(&a);
     return result;
 }
@@ -173,6 +177,8 @@ static int take_scales(struct making *m, int tensor)
         if (!(out[k] > 0) || !isfinite(out[k]))
             result = err_set(m->err, ERR_INPUT, a.name, "holds the scale %g; expected finite numbers above 0",
                              (double)out[k]);
+    if (result == 0)
+        result = array_check(&a, m->err);
     array_close(&a);
     return result;
 }
@@ -208,12 +214,13 @@ static int encode(struct making *m, int tensor)
 static int read_tensor(struct making *m, int tensor, const struct array *a, const struct input_view *v)
 {
     const struct wanted w = wanted_of(&m->p, tensor);
-    const int from = type_in_file(a, w.type);
+    const int from = type_in_file(m, tensor, a, w.type);
     const enum dtype to = from == (int)w.type ? w.type : fill_dtype(&m->p, tensor);
     if (check_lengths(m, a, v, &w) != 0)
         return -1;
     if (from < 0)
-        return err_set(m->err, ERR_INPUT, a->name, "is of type %s; the kernel takes %s", a->type, dtype_name(w.type));
+        return err_set(m->err, ERR_INPUT, a->name, "is of type %s; the kernel takes %s for %s", a->type,
+                       dtype_name(w.type), tensor_names[tensor]);
     const bool codes = dtype_is_code(to);
     if (codes && new_codes(m, tensor) != 0)
         return -1;

@@ -304,6 +304,19 @@ static void describe_inputs(const struct scenario *scenario, char *out, size_t b
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", path_name(spec));
         memcpy(last, spec, strlen(spec) + 1);
     }
+    /* What the kernel did not get as it is there. */
+    static const char *const names[3] = {"q", "k", "v"};
+    for (int i = 0; i < 3 && used < bytes; i++) {
+        struct array a;
+        const enum dtype to = fill_dtype(&scenario->problem, i);
+        if (!scenario_input(scenario, (enum input_id)i, spec) || array_open(spec, false, &a, NULL) != 0)
+            continue;
+        const int from = scenario_input_type(scenario, i, &a);
+        array_close(&a);
+        if (from >= 0 && !dtype_is_code((enum dtype)from) && from != (int)to)
+            used += (size_t)snprintf(out + used, bytes - used, "; %s rounded from %s to %s", names[i],
+                                     dtype_name((enum dtype)from), dtype_name(to));
+    }
 }
 
 static int describe(const struct recorder *r, const struct scenario *scenario, struct trace *t, struct err *err)

@@ -29,16 +29,27 @@ bool scenario_input(const struct scenario *s, enum input_id i, char spec[ARRAY_N
     if (own)
         snprintf(spec, ARRAY_NAME_BYTES, "%s", own);
     else if (from && s->inputs.found & 1u << i)
-        snprintf(spec, ARRAY_NAME_BYTES, "%.500s:%s%s", from, s->inputs.from_trace ? "input." : "", input_names[i]);
+        snprintf(spec, ARRAY_NAME_BYTES, "%s:%s%s", from, s->inputs.from_trace ? "input." : "", input_names[i]);
     return own || (from && s->inputs.found & 1u << i);
+}
+
+int scenario_input_type(const struct scenario *s, int tensor, const struct array *a)
+{
+    const bool own = scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + tensor));
+    return s->inputs.from_trace && !own ? s->inputs.from_types[tensor] : a->dtype;
+}
+
+bool scenario_states_type(const struct scenario *s, int tensor)
+{
+    return scenario_stated(s, KEY_DTYPE) || (tensor > 0 && scenario_stated(s, KEY_K_DTYPE)) ||
+           (tensor > 1 && scenario_stated(s, KEY_V_DTYPE));
 }
 
 bool scenario_given(const struct scenario *s, int tensor, char spec[ARRAY_NAME_BYTES])
 {
     const bool from_trace = s->inputs.from_trace && !scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + tensor));
     if (from_trace)
-        snprintf(spec, ARRAY_NAME_BYTES, "%.500s:input.%s_given", scenario_said(s, KEY_INPUT_FROM),
-                 input_names[tensor]);
+        snprintf(spec, ARRAY_NAME_BYTES, "%s:input.%s_given", scenario_said(s, KEY_INPUT_FROM), input_names[tensor]);
     return from_trace;
 }
 
@@ -245,8 +256,8 @@ static int take_type(const struct taking *t, enum input_id i, bool stated, int32
         return 0;
     scenario_where(t->s, t->line, key_of(t->s, i), where, sizeof where);
     return err_set(t->err, ERR_INPUT, where,
-                   "%s is of type %s; expected floating point, codes, or a shape.dtype of %zu "
-                   "bytes that says what its bits are",
+                   "%s is of type %s; expected floating point, codes, or a shape.dtype %zu bytes wide "
+                   "that says what its bits are",
                    a->name, a->type, a->item);
 }
 
@@ -273,13 +284,12 @@ static int take_k(struct taking *t, int trace_type)
     const enum input_id i = INPUT_K;
     if (look(t, i) != 0)
         return -1;
-    const bool stated = scenario_stated(s, KEY_DTYPE) || scenario_stated(s, KEY_K_DTYPE);
     return same_length(t, i, "batches", p->batch, n[0]) != 0 ||
                    take_length(t, i, KEY_KV_HEADS, &p->kv_heads, n[1]) != 0 ||
                    take_length(t, i, KEY_KV_LEN, &p->kv_len, n[2]) != 0 ||
                    same_length(t, i, "elements a row", p->head_dim, n[3]) != 0
                ? -1
-               : take_type(t, i, stated, &p->k_dtype, trace_type);
+               : take_type(t, i, scenario_states_type(s, 1), &p->k_dtype, trace_type);
 }
 
 static int take_v(struct taking *t, int trace_type)
@@ -290,13 +300,11 @@ static int take_v(struct taking *t, int trace_type)
     const enum input_id i = INPUT_V;
     if (look(t, i) != 0)
         return -1;
-    const bool stated =
-        scenario_stated(s, KEY_DTYPE) || scenario_stated(s, KEY_K_DTYPE) || scenario_stated(s, KEY_V_DTYPE);
     return same_length(t, i, "batches", p->batch, n[0]) != 0 || same_length(t, i, "heads", p->kv_heads, n[1]) != 0 ||
                    same_length(t, i, "rows", p->kv_len, n[2]) != 0 ||
                    same_length(t, i, "elements a row", p->head_dim, n[3]) != 0
                ? -1
-               : take_type(t, i, stated, &p->v_dtype, trace_type);
+               : take_type(t, i, scenario_states_type(s, 2), &p->v_dtype, trace_type);
 }
 
 /* How many heads Q and K have before they are cut: which heads of K belong to which of Q. */
@@ -439,6 +447,7 @@ static int look_from(struct taking *t, int types[3])
         const struct asc_problem *p = &trace->problem;
         const int32_t of[3] = {p->dtype, p->k_dtype, p->v_dtype};
         take_problem(t->s, p);
+        memcpy(in->from_types, of, sizeof of);
         for (int i = 0; i < 3; i++)
             types[i] = scenario_stated(t->s, (enum scenario_key_id)(KEY_INPUT_Q + i)) ? -1 : of[i];
         trace_free(trace);

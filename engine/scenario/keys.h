@@ -52,7 +52,8 @@ static inline bool scenario_stated(const struct scenario *s, enum scenario_key_i
 
 /* Takes shape and types of the files of inputs, as far as they are not stated. line: as below. */
 int scenario_take_inputs(struct scenario *s, const int *line, struct err *err);
-/* What scenario_check() does then, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no file.
+/* What scenario_check() does then, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no
+ * file.
  */
 int scenario_check_lines(const struct scenario *s, const int *line, struct err *err);
 #define WHERE_BYTES 768 /* room for a path, a line and a key */

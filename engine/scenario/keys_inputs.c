@@ -9,7 +9,7 @@ int key_set_input(struct scenario *s, enum scenario_key_id id, const char *value
 {
     (void)s; /* scenario_said() has it */
     (void)id;
-    return value[0] && strlen(value) < ARRAY_NAME_BYTES - 16 ? 0 : -1;
+    return value[0] && strlen(value) < INPUT_PATH_BYTES ? 0 : -1;
 }
 
 int key_set_inputs_layout(struct scenario *s, enum scenario_key_id id, const char *value)

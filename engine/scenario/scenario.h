@@ -53,6 +53,7 @@ struct inputs {
     unsigned found; /* set of 1u << enum input_id: what the common file has */
     bool from_trace;
     int from_layout;             /* of that trace */
+    int32_t from_types[3];       /* enum dtype, of its q, k and v: codes lie there as bytes */
     int all_heads, all_kv_heads; /* before they are cut */
 };
 
@@ -103,6 +104,7 @@ enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
 struct pool;
 
 #define SCENARIO_KEYS_MAX 112
+#define INPUT_PATH_BYTES 480 /* of a file of inputs, and its array */
 
 struct scenario {
     char path[512];             /* as given; "" for an ad-hoc run */
@@ -172,6 +174,9 @@ int scenario_listed(const char *list, int i, char name[64]);
 bool scenario_has_inputs(const struct scenario *s); /* of files */
 /* Where input i comes from, as array_open() takes it; false: from its fill, or there is none. */
 bool scenario_input(const struct scenario *s, enum input_id i, char spec[ARRAY_NAME_BYTES]);
+/* What the elements of one of q, k and v (0, 1, 2) are, enum dtype; -1: bits of none of ours. */
+int scenario_input_type(const struct scenario *s, int tensor, const struct array *a);
+bool scenario_states_type(const struct scenario *s, int tensor); /* itself, or a type that it follows */
 /* Where the values may stand that codes of q, k or v (0, 1, 2) were made from. */
 bool scenario_given(const struct scenario *s, int tensor, char spec[ARRAY_NAME_BYTES]);
 /* What the run takes of an array, by batch, head, row and column: element (b, h, r, c) is at offset + the strides times

@@ -100,11 +100,31 @@ class Inputs(unittest.TestCase):
         wide = {n: arrays.npy("<f4", s, arrays.pack(x, "f")) for n, (x, s) in self.given.items()}
         out = self.same("--inputs", self.write("wide.npz", arrays.npz(wide)))
         self.assertIn("Q is f32 in wide.npz:q, and rounded to f16\n", out)
+        self.assertEqual(json.loads(File(self.folder / "again.safetensors").texts["attnscope.inputs"])["from"],
+                         "wide.npz; q rounded from f32 to f16; k rounded from f32 to f16; v rounded from f32 to f16")
         self.write("huge.npz", arrays.npz({**wide, "k": arrays.npy("<f4", self.k[1], arrays.pack([65520.0] * len(self.k[0]), "f"))}))
         self.refused("huge.npz:k: has values that overflow f16", "--inputs", "huge.npz")
         self.write("bits.npz", arrays.npz({n: arrays.npy("<u2", s, arrays.pack(x, "e")) for n, (x, s) in self.given.items()}))
         self.same("--inputs", "bits.npz", "--set", "shape.dtype=f16")
         self.refused("bits.npz:q is of type <u2", "--inputs", "bits.npz")
+
+    def test_codes_of_another_format_are_not_taken_for_the_kernels(self):
+        shape = [1, 1, 64, 64]
+        codes = {n: arrays.npy("|u1", shape, bytes(i * 7 % 120 for i in range(4096))) for n in "qkv"}
+        self.write("codes.npz", arrays.npz(codes))
+        kernel = ROOT / "kernels/fp8_e4m3.cu"
+        status, _, err = self.command("run", kernel, "--inputs", "codes.npz")
+        self.assertEqual(status, 2, err)
+        self.assertIn("codes.npz:q: is of type |u1; the kernel takes e4m3 for Q", err)
+        self.right("run", kernel, "--inputs", "codes.npz", "--set", "shape.dtype=e4m3", "-o", "e4m3.st")
+        self.write("f1.npz", arrays.npz({n: data.replace(b"|u1", b"<f1") for n, data in codes.items()}))
+        self.right("run", kernel, "--inputs", "f1.npz", "--set", "shape.dtype=e4m3", "-o", "f1.st")
+        self.assertIn("identical", self.right("diff", "e4m3.st", "f1.st", "--exact"))
+
+    def test_what_is_said_of_the_problem_stands_beside_a_trace_in_any_order(self):
+        for words in (("shape.causal=top-left", "inputs.from=in.safetensors"), ("inputs.from=in.safetensors", "shape.causal=top-left")):
+            self.right("run", KERNEL, "--set", words[0], "--set", words[1], "-o", "order.st")
+            self.assertEqual(json.loads(File(self.folder / "order.st").texts["attnscope.problem"])["causal"], "top-left")
 
     def test_bf16(self):
         """NumPy has no bf16: V2 is what ml_dtypes saves."""
@@ -242,7 +262,8 @@ class Inputs(unittest.TestCase):
                 "takes 15:21 of them": ("--inputs", "in.npz", "--set", "inputs.q_rows=15:21"),
                 "with FIRST below END": ("--inputs", "in.npz", "--set", "inputs.q_rows=5:5"),
                 "expected files of inputs beside it": ("--set", "inputs.heads=0:1"),
-                "has no array `q`": ("--inputs", "words.st")}.items():
+                "has no array `q`": ("--inputs", "words.st"), "is a damaged .npz file": ("--inputs", "cut.npz"),
+                "expected FILE": ("--q", "x" * 500, "--k", "in.npz:k", "--v", "in.npz:v")}.items():
             safetensors.write(str(self.folder / "words.st"), {"x": ("F16", [1], b"\0\0")})
             with self.subTest(words):
                 self.refused(words, *options)
