@@ -257,7 +257,7 @@ class Setup(unittest.TestCase):
         for row in rows:
             self.assertEqual(len(row), 3, row)
             self.assertLessEqual(set(row[0].strip().split(",")), {"build", "run", "test", "lint", "deb"}, row)
-            self.assertIn(row[2].split()[0], ("compiler", "command", "c", "c++"), row)
+            self.assertIn(row[2].split()[0], ("compiler", "command", "python", "c", "c++"), row)
         self.assertEqual(len({row[1].strip() for row in rows}), len(rows))
 
 
