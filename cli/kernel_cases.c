@@ -61,6 +61,9 @@ static bool registered(const struct asking *a, const struct scenario *s)
     const struct asc_problem *p = &s->problem;
     return hello->layouts & 1u << p->layout && (!p->has_alibi || hello->biases & ASC_SUPPORTS(ALIBI)) &&
            (p->bias_kind == ASC_BIAS_NONE || hello->biases & ASC_SUPPORTS(BIAS)) &&
+           (!p->has_q_lens || hello->sequences & ASC_SUPPORTS(Q_LENS)) &&
+           (!p->has_kv_lens || hello->sequences & ASC_SUPPORTS(KV_LENS)) &&
+           (!p->page_size || hello->sequences & ASC_SUPPORTS(PAGES)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));
 }
@@ -162,8 +165,10 @@ static int try_head_dim(struct asking *a, const struct scenario *s, const char *
         if (taken) {
             found->problem = p;
             snprintf(found->words, sizeof found->words, "%s", words);
+            char layout[32];
+            snprintf(layout, sizeof layout, "shape.layout=%s", problem_layout_names[a->layout]);
             if (a->layout != ASC_BHLD)
-                add_word(found->words, sizeof found->words, "shape.layout=BLHD");
+                add_word(found->words, sizeof found->words, layout);
             a->n_instances++;
             return 1;
         }
@@ -365,7 +370,7 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 }
 
 /* What a registration says beside types. */
-static const char *const promises[] = {"layout=", "alibi=", "bias=", "sink="};
+static const char *const promises[] = {"layout=", "alibi=", "bias=", "sink=", "_lens=", "page_size="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)
@@ -479,7 +484,8 @@ static void describe_takes(const struct asking *a)
     add_names(out, bytes, "", hello->dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
     add_names(out, bytes, "; K ", hello->k_dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
     add_names(out, bytes, "; V ", hello->v_dtypes & ((1u << DTYPE_COUNT) - 1), type_of);
-    add_names(out, bytes, "; ", hello->layouts & (ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD)), layout_of);
+    add_names(out, bytes, "; ", hello->layouts & (ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD)),
+              layout_of);
     for (size_t i = 0; i < a->n_instances; i++)
         dims[n++] = a->instances[i].problem.head_dim;
     qsort(dims, n, sizeof *dims, by_number);
@@ -492,7 +498,7 @@ static void describe_takes(const struct asking *a)
 
 static int list(struct asking *a, struct err *err)
 {
-    for (a->layout = ASC_BHLD; a->layout <= ASC_BLHD && !a->n_instances; a->layout++) {
+    for (a->layout = ASC_BHLD; a->layout <= ASC_THD && !a->n_instances; a->layout++) {
         if (!(a->hello.layouts & 1u << a->layout))
             continue;
         if (find_instances(a, err) != 0)
@@ -550,7 +556,8 @@ int kernel_case_make(const struct kernel_case *c, const struct scenario *from, s
     if (scenario_copy(from, out) != 0)
         return err_no_memory(err, "", "the scenario");
     const float scale = out->problem.scale;
-    if (scenario_set_shape(out, c->shape, err) != 0 || set_words(out, c->settings, err) != 0) {
+    if (scenario_set_shape(out, c->shape, err) != 0 || set_words(out, c->settings, err) != 0 ||
+        scenario_settle_sequences(out, NULL, err) != 0) {
         scenario_free(out);
         return -1;
     }

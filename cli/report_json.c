@@ -502,7 +502,7 @@ static void put_run(json_t *json, const struct trace *t)
                 json_object_set_new(json, keys[k], json_loads(texts[i].value, 0, NULL));
     }
     trace_metadata_free(texts, n);
-    const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
+    const long long all = trace_places(t);
     json_object_set_new(json, "slots", json_pack("{s:i, s:I}", "recorded", t->layout.n_slots, "all", (json_int_t)all));
     if (t->info.launches.budget.stated)
         json_object_set_new(json, "budget", budget_json(&t->info));

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 8
+#define ASC_ABI_VERSION 9
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -36,7 +36,8 @@ enum asc_causal {
 
 enum asc_layout {
     ASC_BHLD, /* [batch][head][row][head_dim] */
-    ASC_BLHD  /* [batch][row][head][head_dim] */
+    ASC_BLHD, /* [batch][row][head][head_dim] */
+    ASC_THD   /* [row of all sequences][head][head_dim]: one sequence behind the other, see cu_seqlens_q */
 };
 
 /* Which of the leading dimensions of a bias, [batch][heads][q_len][kv_len], it has; a missing one is 1. */
@@ -61,6 +62,14 @@ struct asc_problem {
     /* 1: the score of query i and key j gets a bias of -slope |diagonal - j|, slope being its head's. */
     int32_t has_alibi;
     int32_t bias_kind; /* enum asc_bias: the score gets bias[batch][head][i][j] */
+    /* 1: each sequence has a length of its own, from 0 to q_len or kv_len, see asc_q_len() and asc_kv_len(), which all
+       that is said of q_len and kv_len is true of: the diagonal of a sequence is by its own lengths. With BHLD and BLHD
+       the rows behind it hold NaN. */
+    int32_t has_q_lens, has_kv_lens;
+    /* Rows of a page of K and V; 0: no pages. k and v are then [pages][kv_heads][page_size][head_dim], or with BLHD and
+       THD [pages][page_size][kv_heads][head_dim]: asc_strides_of(problem, kv_heads, page_size), a page in the place of
+       a batch. Key j of a sequence is row j % page_size of page page_table[batch][j / page_size]. */
+    int32_t page_size, pages;
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
@@ -77,6 +86,13 @@ struct asc_problem {
     const float *sink;  /* [heads] */
     const float *alibi; /* [heads] slopes */
     const float *bias;  /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
+    /* [batch]; NULL: all are q_len, or kv_len. attnscope's side has them too. */
+    const int32_t *q_lens, *kv_lens;
+    /* [batch + 1]: row i of a sequence is row cu_seqlens_q[batch] + i of q and o, key j row cu_seqlens_k[batch] + j of
+       k and v without pages. NULL with another layout. */
+    const int32_t *cu_seqlens_q, *cu_seqlens_k;
+    int32_t total_q, total_k;  /* rows of q and o, and of k and v, with the layout THD: the ends of these */
+    const int32_t *page_table; /* [batch][asc_table_pages()]; NULL without pages. Behind a sequence: an unused page */
     /* plan.workspace_bytes of device memory for what one launch leaves to the next, aligned to 256; nothing but
        never-written patterns before the first launch of a run. NULL: none was asked for. */
     void *workspace;
@@ -106,7 +122,22 @@ ASC_INLINE int64_t asc_scale_at(const struct asc_problem *problem, int32_t heads
            (problem->scale_rows > 0 ? row / problem->scale_rows : 0);
 }
 
-/* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. */
+/* The lengths of a sequence, and how many pages of it the table names. */
+ASC_INLINE int32_t asc_q_len(const struct asc_problem *problem, int32_t batch)
+{
+    return problem->q_lens ? problem->q_lens[batch] : problem->q_len;
+}
+ASC_INLINE int32_t asc_kv_len(const struct asc_problem *problem, int32_t batch)
+{
+    return problem->kv_lens ? problem->kv_lens[batch] : problem->kv_len;
+}
+ASC_INLINE int32_t asc_table_pages(const struct asc_problem *problem)
+{
+    return problem->page_size > 0 ? (problem->kv_len - 1) / problem->page_size + 1 : 0;
+}
+
+/* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. With THD
+   the rows of a sequence begin at its cu_seqlens in the place of stride.batch * b. */
 struct asc_strides {
     int64_t batch, head, row;
 };
@@ -177,14 +208,18 @@ ASC_INLINE int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
     return kv_splits > 1 ? (kv_tiles - 1) / kv_splits + 1 : kv_tiles;
 }
 
-/* The state that kv tile `tile` of `kv_tiles` belongs to, from 0. Whatever judges, feeds, merges or shows asks here and
-   nowhere else: another way to deal is another case here. */
+/* The state that kv tile `tile` of a sequence's `kv_tiles` belongs to, from 0; tiles behind the sequence belong to the
+   last one's. Whatever judges, feeds, merges or shows asks here and nowhere else: another way to deal is another case
+   here. */
 ASC_INLINE int32_t asc_state_of(const struct asc_plan *plan, int32_t kv_tiles, int32_t tile)
 {
     if (plan->kv_splits <= 1)
         return 0;
-    return plan->kv_deal == ASC_DEAL_ROUND_ROBIN ? tile % plan->kv_splits
-                                                 : tile / asc_split_tiles(kv_tiles, plan->kv_splits);
+    if (plan->kv_deal == ASC_DEAL_ROUND_ROBIN)
+        return tile % plan->kv_splits;
+    if (tile >= kv_tiles)
+        tile = kv_tiles > 0 ? kv_tiles - 1 : 0;
+    return tile / asc_split_tiles(kv_tiles, plan->kv_splits);
 }
 
 /* In which unit scores and maxima are captured, relative to the dot product q.k: times 1, scale, scale * log2(e). */
@@ -240,6 +275,9 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
 /* What a kernel may add to a score. */
 enum asc_addend { ASC_ALIBI, ASC_BIAS };
 
+/* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
+enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES };
+
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)
 
@@ -272,6 +310,7 @@ struct asc_kernel {
     uint32_t k_dtypes, v_dtypes;         /* the same for k and v; default 0: the type of q, no other */
     uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
     uint32_t biases;                     /* ASC_SUPPORTS() of enum asc_addend; default none. Sinks: convention l_sink */
+    uint32_t sequences;                  /* ASC_SUPPORTS() of enum asc_sequences; default none */
     int32_t o_dtype;                     /* enum asc_dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum asc_dtype a probe records; -1 (default): as channels.def says */
     /* kernel.no_lse is kernel.conventions.no_lse. */

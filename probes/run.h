@@ -32,7 +32,10 @@ struct asc_refusal {
     ASK(scale, asc_unusual_scale(problem))                                                                             \
     ASK(softcap, problem.softcap != 0)                                                                                 \
     ASK(window_left, problem.window_left >= 0)                                                                         \
-    ASK(window_right, problem.window_right >= 0)
+    ASK(window_right, problem.window_right >= 0)                                                                       \
+    ASK(q_lens, problem.has_q_lens)                                                                                    \
+    ASK(kv_lens, problem.has_kv_lens)                                                                                  \
+    ASK(page_table, problem.page_size > 0)
 enum asc_asked {
 #define ASC_ASK(what, matters) asc_asked_##what,
     ASC_ASKED(ASC_ASK)
@@ -147,6 +150,35 @@ struct asc_run {
     {
         return ask(asc_asked_window_right, problem.window_right);
     }
+    /* i32 [batch]: the lengths of the sequences. NULL, as the next ones, where the problem has none. */
+    asc_array q_lens()
+    {
+        return numbers(asc_asked_q_lens, problem.q_lens, problem.batch);
+    }
+    asc_array kv_lens()
+    {
+        return numbers(asc_asked_kv_lens, problem.kv_lens, problem.batch);
+    }
+    /* i32 [batch + 1], of the layout THD. */
+    asc_array cu_seqlens_q()
+    {
+        return numbers(asc_asked_q_lens, problem.cu_seqlens_q, problem.batch + 1);
+    }
+    asc_array cu_seqlens_k()
+    {
+        return numbers(asc_asked_kv_lens, problem.cu_seqlens_k, problem.batch + 1);
+    }
+    /* i32 [batch][pages of the longest sequence]: asc_problem.page_size says what k and v are then. */
+    asc_array page_table()
+    {
+        const int64_t n = asc_table_pages(&problem);
+        asked |= 1u << asc_asked_page_table;
+        return {const_cast<int32_t *>(problem.page_table), ASC_I32, 2, {problem.batch, n}, {n, 1}, &asked};
+    }
+    int32_t page_size()
+    {
+        return ask(asc_asked_page_table, problem.page_size);
+    }
     /* corner: to which of them the kernel aligns the diagonal; it declines the other where they differ. */
     bool causal(int32_t corner = ASC_CAUSAL_BOTTOM_RIGHT)
     {
@@ -163,10 +195,12 @@ struct asc_run {
 
     asc_run(const asc_problem &p, int32_t o_dtype, void *on) : plan(), stream(on), problem(p), asked(0)
     {
-        q = tensor(p.q, p.dtype, p.heads, p.q_len);
-        k = tensor(p.k, p.k_dtype, p.kv_heads, p.kv_len);
-        v = tensor(p.v, p.v_dtype, p.kv_heads, p.kv_len);
-        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len);
+        const int64_t total_q = p.cu_seqlens_q ? p.total_q : (int64_t)p.batch * p.q_len;
+        const int64_t total_k = p.cu_seqlens_k ? p.total_k : (int64_t)p.batch * p.kv_len;
+        q = tensor(p.q, p.dtype, p.heads, p.q_len, total_q);
+        k = keys(p.k, p.k_dtype, total_k);
+        v = keys(p.v, p.v_dtype, total_k);
+        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len, total_q);
         const int64_t rows = p.q_len;
         lse = {p.lse, ASC_F32, 3, {p.batch, p.heads, rows}, {p.heads * rows, rows, 1}, &asked};
     }
@@ -188,9 +222,26 @@ struct asc_run {
         asked |= 1u << what;
         return value;
     }
-    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows)
+    asc_array numbers(asc_asked what, const int32_t *at, int64_t n)
     {
-        const int64_t d = problem.head_dim, b = problem.batch;
+        asked |= 1u << what;
+        return {const_cast<int32_t *>(at), ASC_I32, 1, {n}, {1}, &asked};
+    }
+    asc_array keys(const void *at, int32_t dtype, int64_t total)
+    {
+        return problem.page_size > 0 ? batches(at, dtype, problem.kv_heads, problem.page_size, problem.pages)
+                                     : tensor(at, dtype, problem.kv_heads, problem.kv_len, total);
+    }
+    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t total)
+    {
+        const int64_t d = problem.head_dim;
+        if (problem.layout == ASC_THD)
+            return {const_cast<void *>(at), dtype, 3, {total, heads, d}, {heads * d, d, 1}, &asked};
+        return batches(at, dtype, heads, rows, problem.batch);
+    }
+    asc_array batches(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t b)
+    {
+        const int64_t d = problem.head_dim;
         void *elements = const_cast<void *>(at);
         if (problem.layout == ASC_BHLD)
             return {elements, dtype, 4, {b, heads, rows, d}, {heads * rows * d, rows * d, d, 1}, &asked};

@@ -111,6 +111,12 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     free(plan);
     free(conventions);
     free(run);
+    const struct asc_problem *p = &d->t->problem;
+    if (!failed && (p->has_q_lens || p->has_kv_lens || p->page_size || p->layout == ASC_THD))
+        failed =
+            err_set(err, ERR_INPUT, "capture",
+                    "sequences of their own lengths and pages are not taken yet: expected all of one length, in the "
+                    "layout BHLD or BLHD");
     return failed ? -1 : 0;
 }
 

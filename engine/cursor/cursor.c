@@ -90,8 +90,8 @@ int cursor_fit(const struct trace *t, struct cursor *c, struct err *err)
     if (!trace_has(t, c->channel))
         return err_set(err, ERR_INPUT, "", "%s is not recorded in this run", channel_label(c->channel));
     const int kv = channel_per_kv(c->channel) ? c->kv_tile : 0;
-    const int rows = channel_valid_rows(c->channel, &t->problem, &t->plan, c->q_tile, kv);
-    const int cols = channel_valid_cols(c->channel, &t->problem, &t->plan, kv);
+    const int rows = channel_valid_rows(c->channel, &t->problem, &t->plan, c->batch, c->q_tile, kv);
+    const int cols = channel_valid_cols(c->channel, &t->problem, &t->plan, c->batch, kv);
     c->row = c->row < rows ? c->row : rows - 1;
     c->col = c->col < cols ? c->col : cols - 1;
     c->row = c->row > 0 ? c->row : 0;

@@ -19,7 +19,7 @@ static int visited_before(const struct seek *k, const struct place *places, int 
 {
     const struct place here = places[at];
     const struct asc_plan *plan = &k->trace->plan;
-    const int tiles = k->trace->layout.kv_tiles;
+    const int tiles = trace_kv_tiles(k->trace, trace_slot_place(k->trace, here.slot)[0]);
     if (!channel_per_kv(here.channel) || !trace_first_stamp(k->trace, here.channel, here.slot, here.kv))
         return -1;
     while (--at >= 0)

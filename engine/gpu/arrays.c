@@ -58,27 +58,38 @@ static int make(struct arrays *a, int i, const struct array_list *list, struct e
 int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
                 struct asc_problem *problem, struct err *err)
 {
-    const struct array_list list = array_list_of(kernel, problem, plan);
+    struct array_list list;
     void *at[ARRAYS] = {0};
     bool failed = false;
     memset(a, 0, sizeof *a);
+    a->of_trace = *problem;
+    a->o_dtype = (enum dtype)problem_o_dtype(problem, kernel->o_dtype);
+    if (array_list_make(kernel, problem, plan, &list) != 0)
+        return err_no_memory(err, "", "the arrays");
     for (int i = 0; i < ARRAYS && !failed; i++) {
         if (!list.bytes[i])
             continue;
         failed = make(a, i, &list, err) != 0;
         at[i] = failed ? NULL : array_of(a, i);
     }
-    if (failed) {
+    array_list_use(&list, at, problem);
+    array_list_free(&list);
+    if (failed)
         arrays_free(a);
-        return -1;
-    }
-    array_list_use(at, problem);
-    return 0;
+    return failed ? -1 : 0;
 }
 
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err)
 {
-    cudaError_t status = cudaMemcpy(o, array_of(a, ARRAY_O), a->bytes[ARRAY_O], cudaMemcpyDeviceToHost);
+    const bool packed = array_list_packs_output(&a->of_trace);
+    void *own = packed ? malloc(a->bytes[ARRAY_O] + 1) : o;
+    if (!own)
+        return err_no_memory(err, "", "the output");
+    cudaError_t status = cudaMemcpy(own, array_of(a, ARRAY_O), a->bytes[ARRAY_O], cudaMemcpyDeviceToHost);
+    if (packed && status == cudaSuccess)
+        array_list_unpack_output(&a->of_trace, a->o_dtype, own, o);
+    if (packed)
+        free(own);
     if (status == cudaSuccess)
         status = cudaMemcpy(lse, array_of(a, ARRAY_LSE), a->bytes[ARRAY_LSE], cudaMemcpyDeviceToHost);
     return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the output cannot be copied back");

@@ -13,6 +13,8 @@
 struct arrays {
     unsigned char *memory[ARRAYS]; /* owned device memory: zone, array, zone; NULL: the problem has no such input */
     size_t bytes[ARRAYS];          /* of the array */
+    struct asc_problem of_trace;   /* borrowed arrays: lengths */
+    enum dtype o_dtype;
 };
 
 /* Repeats a pattern over device memory; bytes is even. */
@@ -22,7 +24,7 @@ cudaError_t device_fill(unsigned char *memory, size_t bytes, uint16_t pattern);
    written, and points *problem to the copies. */
 int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
                 struct asc_problem *problem, struct err *err);
-/* Copies o and lse to host memory. */
+/* Copies o and lse to host memory, as a trace has them. */
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err);
 /* 1 if something beside an output or the workspace was written; *name: which. Device memory must still be readable. */
 bool arrays_overrun(const struct arrays *a, const char **name);

@@ -76,7 +76,7 @@ int schedule_splits(const struct oracle_case *c)
 int schedule_split(const struct oracle_case *c, int kv)
 {
     const struct asc_plan plan = {.kv_splits = c->kv_splits, .kv_deal = c->kv_deal};
-    return asc_state_of(&plan, c->kv_tiles, kv);
+    return asc_state_of(&plan, c->kv_len > 0 ? (c->kv_len - 1) / c->bc + 1 : 0, kv);
 }
 
 int schedule_nth(const struct oracle_case *c, int i)

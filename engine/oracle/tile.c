@@ -26,11 +26,19 @@ bool tile_left(const struct oracle_case *c, const struct judge_scratch *s)
     return true;
 }
 
+/* A tile behind its sequence is all padding. */
+static bool is_written(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct matrix *padding = ch == asc_s ? c->s_padding : ch == asc_p ? c->p_padding : NULL;
+    const bool behind = s->at.cols == 0 && padding && padding[s->at.kv].data;
+    return values_written(scratch_captured(s, c, ch)) || (behind && values_written(&padding[s->at.kv]));
+}
+
 void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const struct matrix *m = scratch_captured(s, c, ch);
     const bool none = ch == asc_alpha && local_alpha_none(c, &s->at);
-    if (m->data && !none && (!s->masked || values_written(m)))
+    if (m->data && !none && (!s->masked || is_written(c, s, ch)))
         scratch_take(s, c, ch);
     else
         scratch_expect(s, ch);
@@ -272,18 +280,32 @@ static void excuse_u(struct judge_scratch *s, const struct matrix *v, int d)
     }
 }
 
+static bool is_zero(const struct matrix *m)
+{
+    for (int row = 0; row < m->rows; row++)
+        for (int col = 0; col < m->cols; col++)
+            if (dtype_load(m->dtype, m->data, (size_t)(row * m->row_stride + col)) != 0)
+                return false;
+    return true;
+}
+
+/* A weight that follows from a score of the padding, whose fault it is, takes part in U with what V has there. */
 void padding_excuse(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct matrix *p = padding_at(c->p_padding, s), *v = padding_at(c->v_padding, s);
     const struct stage *l = &s->stage[asc_l], *u = &s->stage[asc_u];
     memset(s->unreal_v, 0, (size_t)c->head_dim * sizeof *s->unreal_v);
+    const bool zeros = !v || is_zero(v);
     for (int r = 0; p && r < p->rows; r++) {
-        int right = 1;
-        for (int col = 0; col < p->cols; col++)
+        bool right = true, none = true;
+        for (int col = 0; col < p->cols; col++) {
             right = right && weight_is_right(c, s, p, r, col);
-        if (right)
+            none = none && dtype_load(p->dtype, p->data, (size_t)(r * p->row_stride + col)) == 0;
+        }
+        if (right && (none || zeros))
             continue;
-        l->want[LOCAL][r] = NAN;
+        if (!right)
+            l->want[LOCAL][r] = NAN;
         for (int d = 0; d < u->cols; d++)
             u->want[LOCAL][(size_t)r * (size_t)u->cols + (size_t)d] = NAN;
     }

@@ -179,7 +179,7 @@ static uint64_t hash_of(const struct trace *t, const int32_t place[3])
 {
     const struct asc_problem *p = &t->problem;
     const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
-    const int first = place[2] * t->plan.br, rows = channel_valid_rows(asc_o, p, &t->plan, place[2], 0);
+    const int first = place[2] * t->plan.br, rows = channel_valid_rows(asc_o, p, &t->plan, place[0], place[2], 0);
     enum dtype of_o;
     enum dtype of_lse;
     const unsigned char *o = trace_tensor(t, 'o', &of_o), *lse = trace_tensor(t, 'L', &of_lse);

@@ -271,6 +271,31 @@ static int make_tensor(struct making *m, int tensor)
     return result;
 }
 
+/* Rows behind a sequence hold what no kernel may count: NaN, in bytes the NaN of e4m3 and e5m2. */
+static void end_sequences(const struct making *m, int tensor)
+{
+    const struct asc_problem *p = &m->p;
+    const struct wanted w = wanted_of(p, tensor);
+    void *const arrays[2] = {m->out->values[tensor], m->out->codes[tensor]};
+    if (!(tensor == 0 ? p->q_lens : p->kv_lens))
+        return;
+    for (int i = 0; i < 2; i++) {
+        const enum dtype type = i ? w.type : fill_dtype(p, tensor);
+        const size_t item = dtype_bytes(type), row_bytes = (size_t)w.cols * item;
+        for (int b = 0; b < p->batch && arrays[i]; b++)
+            for (int h = 0; h < w.heads; h++)
+                for (int row = tensor == 0 ? asc_q_len(p, b) : asc_kv_len(p, b); row < w.rows; row++) {
+                    const int64_t at = w.stride.batch * b + w.stride.head * h + w.stride.row * row;
+                    unsigned char *to = (unsigned char *)arrays[i] + (size_t)at * item;
+                    if (item == 1)
+                        memset(to, 0x7F, row_bytes);
+                    else
+                        for (size_t k = 0; k < row_bytes; k += 2)
+                            memcpy(to + k, &(uint16_t){UNWRITTEN_16}, 2);
+                }
+    }
+}
+
 /* f32 values of a file as [n0][n1][n2][n3]. 1: of no file. */
 static int read_term(struct making *m, enum input_id i, const int n[4], float *out)
 {
@@ -345,9 +370,13 @@ int inputs_make(const struct scenario *scenario, struct pool *pool, const struct
                 struct run_inputs *out, struct err *err)
 {
     struct making m = {scenario, scenario->problem, pool, progress, out, err};
-    for (int tensor = 0; tensor < 3; tensor++)
+    for (int tensor = 0; tensor < 3; tensor++) {
         if (make_tensor(&m, tensor) != 0)
             return -1;
+        end_sequences(&m, tensor);
+    }
+    if (m.p.page_size && !(out->page_table = scenario_page_table(scenario)))
+        return err_no_memory(err, "", "the page table");
     return make_terms(&m);
 }
 
@@ -364,6 +393,7 @@ struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_proble
     p->sink = inputs->sink;
     p->alibi = inputs->alibi;
     p->bias = inputs->bias;
+    p->page_table = inputs->page_table;
     return out;
 }
 
@@ -377,5 +407,6 @@ void inputs_free(struct run_inputs *inputs)
     free(inputs->sink);
     free(inputs->alibi);
     free(inputs->bias);
+    free(inputs->page_table);
     *inputs = (struct run_inputs){0};
 }

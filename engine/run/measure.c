@@ -88,7 +88,8 @@ static struct scenario as_recorded(const struct scenario *scenario, enum bench_b
     struct scenario s = *scenario;
     if (build == BENCH_FULL) {
         const uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-        s.capture = (struct capture){.channels = (1u << ASC_CHANNELS) - 1, .mem_bytes = memory / 2, .memory = scenario->capture.memory};
+        s.capture = (struct capture){
+            .channels = (1u << ASC_CHANNELS) - 1, .mem_bytes = memory / 2, .memory = scenario->capture.memory};
     }
     return s;
 }

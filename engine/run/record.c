@@ -129,7 +129,7 @@ static bool selected(const int *list, int n, int value)
 }
 
 /* The selected (batch, head, q tile)s in order; *out is the caller's. */
-static int list_places(const struct scenario *scenario, int q_tiles, int32_t (**out)[3], int64_t *n_out,
+static int list_places(const struct scenario *scenario, int br, int q_tiles, int32_t (**out)[3], int64_t *n_out,
                        struct err *err)
 {
     const struct asc_problem *p = &scenario->problem;
@@ -142,8 +142,8 @@ static int list_places(const struct scenario *scenario, int q_tiles, int32_t (**
     for (int b = 0; b < p->batch; b++)
         for (int h = 0; h < p->heads; h++)
             for (int q = 0; q < q_tiles; q++) {
-                if (!selected(c->batches, c->n_batches, b) || !selected(c->heads, c->n_heads, h) ||
-                    !selected(c->q_tiles, c->n_q_tiles, q))
+                if ((int64_t)q * br >= asc_q_len(p, b) || !selected(c->batches, c->n_batches, b) ||
+                    !selected(c->heads, c->n_heads, h) || !selected(c->q_tiles, c->n_q_tiles, q))
                     continue;
                 places[n][0] = b;
                 places[n][1] = h;
@@ -504,7 +504,7 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
         return err_set(err, ERR_INPUT, scenario->kernel, "%s", refused);
     choose_types(r, scenario, &selection->types);
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
-        list_places(scenario, one.q_tiles, &selection->slots, wanted, err) != 0)
+        list_places(scenario, selection->plan.br, one.q_tiles, &selection->slots, wanted, err) != 0)
         return -1;
     if (slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
         return 0;

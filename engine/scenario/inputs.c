@@ -425,7 +425,38 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         p->has_alibi = of->has_alibi;
     if (!scenario_stated(s, KEY_BIAS))
         p->bias_kind = of->bias_kind;
-    s->inputs.from_layout = of->layout;
+    s->inputs.from_layout = of->layout == ASC_THD ? ASC_BLHD : of->layout; /* a trace has all sequences padded */
+    if (!scenario_stated(s, KEY_PAGE_SIZE))
+        p->page_size = of->page_size;
+}
+
+/* The lengths of a trace's sequences, as they are cut. */
+static int take_lengths(struct scenario *s, const struct asc_problem *of)
+{
+    const struct inputs *in = &s->inputs;
+    const int first = in->batches.end ? in->batches.first : 0, end = in->batches.end ? in->batches.end : of->batch;
+    for (int i = 0; i < 2; i++) {
+        const int32_t *from = i ? of->kv_lens : of->q_lens;
+        const struct cut *rows = i ? &in->kv_rows : &in->q_rows;
+        if (scenario_stated(s, i ? KEY_KV_LENS : KEY_Q_LENS))
+            continue;
+        free(s->lens[i]);
+        s->lens[i] = NULL;
+        s->n_lens[i] = 0;
+        if (!from || end > of->batch || first >= end)
+            continue;
+        s->n_lens[i] = end - first;
+        s->lens[i] = malloc((size_t)s->n_lens[i] * sizeof *s->lens[i]);
+        if (!s->lens[i])
+            return -1;
+        for (int b = first; b < end; b++) {
+            int length = from[b];
+            if (rows->end)
+                length = (length < rows->end ? length : rows->end) - rows->first;
+            s->lens[i][b - first] = length > 0 ? length : 0;
+        }
+    }
+    return 0;
 }
 
 /* Which inputs the common file has; a trace's problem and the types of its tensors. */
@@ -447,6 +478,10 @@ static int look_from(struct taking *t, int types[3])
         const struct asc_problem *p = &trace->problem;
         const int32_t of[3] = {p->dtype, p->k_dtype, p->v_dtype};
         take_problem(t->s, p);
+        if (take_lengths(t->s, p) != 0) {
+            trace_free(trace);
+            return err_no_memory(t->err, from, "the lengths of its sequences");
+        }
         memcpy(in->from_types, of, sizeof of);
         for (int i = 0; i < 3; i++)
             types[i] = scenario_stated(t->s, (enum scenario_key_id)(KEY_INPUT_Q + i)) ? -1 : of[i];

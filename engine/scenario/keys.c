@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define EXPECT_LENGTH "a whole number from 1 to 16777216"
+#define EXPECT_LENGTHS "none, or whole numbers from 0 to 16777216 with commas between"
 #define EXPECT_SIGMA "a finite number, 0 or more"
 #define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
 #define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"

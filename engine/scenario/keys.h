@@ -52,6 +52,9 @@ static inline bool scenario_stated(const struct scenario *s, enum scenario_key_i
 
 /* Takes shape and types of the files of inputs, as far as they are not stated. line: as below. */
 int scenario_take_inputs(struct scenario *s, const int *line, struct err *err);
+/* Lengths of sequences, and what follows from them. */
+int scenario_settle_sequences(struct scenario *s, const int *line, struct err *err);
+int scenario_copy_sequences(const struct scenario *from, struct scenario *out); /* -1: no memory */
 /* What scenario_check() does then, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no
  * file.
  */

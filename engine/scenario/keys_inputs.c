@@ -15,7 +15,11 @@ int key_set_input(struct scenario *s, enum scenario_key_id id, const char *value
 int key_set_inputs_layout(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    return value_choice(&s->inputs.layout, problem_layout_names, value);
+    int layout;
+    if (value_choice(&layout, problem_layout_names, value) != 0 || layout == ASC_THD)
+        return -1;
+    s->inputs.layout = layout;
+    return 0;
 }
 
 /* "FIRST:END", as in Python: END is the first that is not taken. */

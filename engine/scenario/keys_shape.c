@@ -5,6 +5,7 @@
 #include "engine/trace/layout.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 float scenario_auto_scale(int head_dim)
@@ -33,6 +34,48 @@ int key_set_length(struct scenario *s, enum scenario_key_id id, const char *valu
         if (!scenario_stated(s, KEY_SCALE))
             p->scale = scenario_auto_scale(v);
     }
+    return 0;
+}
+
+/* "100,37,0": counted where `out` is NULL. -1: it is no such list. */
+static int read_lengths(const char *text, int32_t *out)
+{
+    char word[16];
+    for (int n = 0;; n++) {
+        int length;
+        if (!value_word(&text, ",", word, sizeof word) || value_integer(word, 0, VALUE_LENGTH_MAX, &length) != 0)
+            return -1;
+        if (out)
+            out[n] = length;
+        if (*text == '\0')
+            return n + 1;
+        text++;
+    }
+}
+
+int key_set_lengths(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    const int which = id == KEY_KV_LENS, none = strcmp(value, "none") == 0, n = none ? 0 : read_lengths(value, NULL);
+    int32_t *lens = n > 0 ? malloc((size_t)n * sizeof *lens) : NULL;
+    if (n < 0)
+        return -1;
+    if (n && !lens)
+        return -2;
+    if (n)
+        read_lengths(value, lens);
+    free(s->lens[which]);
+    s->lens[which] = lens;
+    s->n_lens[which] = n;
+    return 0;
+}
+
+int key_set_page_size(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    int rows = 0;
+    if (strcmp(value, "none") != 0 && value_integer(value, 1, VALUE_LENGTH_MAX, &rows) != 0)
+        return -1;
+    s->problem.page_size = rows;
     return 0;
 }
 

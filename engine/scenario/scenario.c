@@ -32,6 +32,8 @@ void scenario_free(struct scenario *s)
     free(s->capture.batches);
     free(s->capture.heads);
     free(s->capture.q_tiles);
+    free(s->lens[0]);
+    free(s->lens[1]);
     free(s->text);
     for (int i = 0; i < SCENARIO_KEYS_MAX; i++)
         free(s->said[i]);
@@ -61,6 +63,7 @@ int scenario_copy(const struct scenario *from, struct scenario *out)
     failed |= copy_places(c->heads, c->n_heads, &out->capture.heads);
     failed |= copy_places(c->q_tiles, c->n_q_tiles, &out->capture.q_tiles);
     failed |= copy_text(from->text, &out->text);
+    failed |= scenario_copy_sequences(from, out);
     for (int i = 0; i < SCENARIO_KEYS_MAX; i++)
         failed |= copy_text(from->said[i], &out->said[i]);
     if (failed)
@@ -116,6 +119,14 @@ static void unstate_lengths(struct scenario *s)
                                                 KEY_KV_LEN, KEY_HEAD_DIM, KEY_SCALE};
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         unstate(s, open[i]);
+    for (int i = 0; i < 2; i++) {
+        unstate(s, i ? KEY_KV_LENS : KEY_Q_LENS);
+        free(s->lens[i]);
+        s->lens[i] = NULL;
+        s->n_lens[i] = 0;
+    }
+    s->problem.q_lens = s->problem.kv_lens = NULL;
+    s->problem.has_q_lens = s->problem.has_kv_lens = 0;
 }
 
 int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
@@ -291,5 +302,7 @@ int scenario_check_scales(const struct scenario *s, struct err *err)
 
 int scenario_check(struct scenario *s, struct err *err)
 {
-    return scenario_take_inputs(s, NULL, err) != 0 ? -1 : scenario_check_lines(s, NULL, err);
+    return scenario_take_inputs(s, NULL, err) != 0 || scenario_settle_sequences(s, NULL, err) != 0
+               ? -1
+               : scenario_check_lines(s, NULL, err);
 }

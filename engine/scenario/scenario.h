@@ -114,7 +114,9 @@ struct scenario {
     char define[256];           /* "NAME=VALUE NAME", "" none: macros of the kernel's build */
     char include[1024];         /* value_next() reads it: folders of headers, found as the kernel is */
     char flags[1024];           /* the same: of the compiler */
-    struct asc_problem problem; /* pointers NULL */
+    struct asc_problem problem; /* pointers NULL, but lengths, which are those below */
+    int32_t *lens[2];           /* owned, [n_lens]: of q and of k and v, as they are stated; NULL: they are not */
+    int n_lens[2];
     struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias; /* of what is of no file */
     struct inputs inputs;
     struct capture capture;
@@ -170,6 +172,9 @@ int scenario_write_docs(FILE *out);
 
 /* The i-th name of a list in struct expect. 0: there are no more. */
 int scenario_listed(const char *list, int i, char name[64]);
+
+/* The table of the pages that K and V lie in, the caller's; NULL: memory ran out. Shuffled by the seed of K. */
+int32_t *scenario_page_table(const struct scenario *s);
 
 bool scenario_has_inputs(const struct scenario *s); /* of files */
 /* Where input i comes from, as array_open() takes it; false: from its fill, or there is none. */

@@ -10,16 +10,17 @@
 /* Where no count changed, what the largest error has to grow or shrink by to be worth a word. */
 #define WORST_FACTOR 2.0
 
+static bool same_lengths(const int32_t *a, const int32_t *b, int n)
+{
+    return a && b ? memcmp(a, b, (size_t)n * sizeof *a) == 0 : a == b;
+}
+
 static bool same_problem(const struct asc_problem *a, const struct asc_problem *b)
 {
     return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->q_len == b->q_len &&
            a->kv_len == b->kv_len && a->head_dim == b->head_dim && a->dtype == b->dtype && a->causal == b->causal &&
-           a->window_left == b->window_left && a->window_right == b->window_right;
-}
-
-static int64_t q_tiles(const struct trace *t)
-{
-    return (int64_t)t->problem.batch * t->problem.heads * t->layout.q_tiles;
+           a->window_left == b->window_left && a->window_right == b->window_right && a->page_size == b->page_size &&
+           same_lengths(a->q_lens, b->q_lens, a->batch) && same_lengths(a->kv_lens, b->kv_lens, a->batch);
 }
 
 /* The same elements were judged in both: all there are, or those of the same q tiles. */
@@ -27,7 +28,7 @@ static bool same_elements(const struct trace *a, const struct trace *b)
 {
     if (!same_problem(&a->problem, &b->problem))
         return false;
-    if (a->layout.n_slots == q_tiles(a) && b->layout.n_slots == q_tiles(b))
+    if (a->layout.n_slots == trace_places(a) && b->layout.n_slots == trace_places(b))
         return true;
     return a->layout.n_slots == b->layout.n_slots && a->plan.br == b->plan.br &&
            memcmp(a->slots, b->slots, (size_t)a->layout.n_slots * 3 * sizeof *a->slots) == 0;

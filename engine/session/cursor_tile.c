@@ -62,8 +62,9 @@ static void drop_lacks(struct session *s)
 static bool element_exists(const struct session *s, struct place place)
 {
     const struct asc_problem *p = &s->run.trace->problem;
-    const int rows = channel_valid_rows(place.channel, p, &s->run.trace->plan, s->at.cursor.q_tile, place.kv);
-    const int cols = channel_valid_cols(place.channel, p, &s->run.trace->plan, place.kv);
+    const int rows =
+        channel_valid_rows(place.channel, p, &s->run.trace->plan, s->at.cursor.batch, s->at.cursor.q_tile, place.kv);
+    const int cols = channel_valid_cols(place.channel, p, &s->run.trace->plan, s->at.cursor.batch, place.kv);
     return s->at.cursor.row >= 0 && s->at.cursor.row < rows && s->at.cursor.col >= 0 && s->at.cursor.col < cols;
 }
 

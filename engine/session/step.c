@@ -57,6 +57,14 @@ bool session_step_stage(struct session *s, int by)
     return session_moved(s);
 }
 
+/* The next sequence may be shorter. */
+static void stay_in_sequence(struct session *s)
+{
+    const int q_tiles = trace_q_tiles(s->run.trace, s->at.cursor.batch);
+    if (s->at.cursor.q_tile >= q_tiles)
+        s->at.cursor.q_tile = q_tiles > 0 ? q_tiles - 1 : 0;
+}
+
 bool session_step_head(struct session *s, int by)
 {
     if (!s->run.trace)
@@ -68,12 +76,13 @@ bool session_step_head(struct session *s, int by)
         return session_stay(s, by > 0 ? "this is the last head" : "this is the first head");
     s->at.cursor.batch = (int)(to / heads);
     s->at.cursor.head = (int)(to % heads);
+    stay_in_sequence(s);
     return session_moved(s);
 }
 
 bool session_step_q(struct session *s, int by)
 {
-    return step(s, &s->at.cursor.q_tile, by, s->run.trace ? s->run.trace->layout.q_tiles : 0,
+    return step(s, &s->at.cursor.q_tile, by, s->run.trace ? trace_q_tiles(s->run.trace, s->at.cursor.batch) : 0,
                 by > 0 ? "this is the last q tile" : "this is the first q tile");
 }
 

@@ -34,37 +34,48 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
 int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct asc_plan *plan,
                 struct asc_problem *problem, struct err *err)
 {
-    const struct array_list list = array_list_of(kernel, problem, plan);
+    struct array_list list;
     void *at[ARRAYS] = {0};
     memset(a, 0, sizeof *a);
-    a->publish[0] = problem->o;
-    a->publish[1] = problem->lse;
-    for (int i = 0; i < ARRAYS; i++) {
+    a->of_trace = *problem;
+    if (array_list_make(kernel, problem, plan, &list) != 0)
+        return err_no_memory(err, "", "the arrays");
+    bool failed = false;
+    for (int i = 0; i < ARRAYS && !failed; i++) {
         a->region[i].name = array_names[i];
-        if (list.bytes[i] && make(a, i, &list, &at[i], err) != 0) {
-            arrays_free(a);
-            return -1;
-        }
+        failed = list.bytes[i] && make(a, i, &list, &at[i], err) != 0;
     }
-    array_list_use(at, problem);
-    return 0;
+    array_list_use(&list, at, problem);
+    array_list_free(&list);
+    if (failed)
+        arrays_free(a);
+    return failed ? -1 : 0;
 }
 
-static void publish(const struct simt_region *from, unsigned char *to)
+/* to: n bytes. */
+static void publish(const struct simt_region *from, unsigned char *to, size_t n)
 {
     const size_t bytes = dtype_bytes((enum dtype)from->dtype);
     unsigned char poison[16];
     array_fill(poison, sizeof poison, ARRAY_POISON_16);
-    memcpy(to, from->begin, from->bytes);
-    for (size_t at = 0; at < from->bytes && dtype_has_unwritten((enum dtype)from->dtype); at += bytes)
+    for (size_t at = 0; at < n && dtype_has_unwritten((enum dtype)from->dtype); at += bytes)
         if (memcmp(to + at, poison, bytes) == 0)
             array_fill(to + at, bytes, UNWRITTEN_16);
 }
 
 void arrays_publish(const struct arrays *a)
 {
-    publish(&a->region[ARRAY_O], a->publish[0]);
-    publish(&a->region[ARRAY_LSE], a->publish[1]);
+    const struct asc_problem *p = &a->of_trace;
+    const struct simt_region *o = &a->region[ARRAY_O], *lse = &a->region[ARRAY_LSE];
+    const enum dtype type = (enum dtype)o->dtype;
+    const size_t rows = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len;
+    if (array_list_packs_output(p))
+        array_list_unpack_output(p, type, o->begin, p->o);
+    else
+        memcpy(p->o, o->begin, o->bytes);
+    memcpy(p->lse, lse->begin, lse->bytes);
+    publish(o, p->o, rows * (size_t)p->head_dim * dtype_bytes(type));
+    publish(lse, (unsigned char *)p->lse, lse->bytes);
 }
 
 bool arrays_overrun(const struct arrays *a, const char **name)

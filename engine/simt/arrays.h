@@ -11,7 +11,7 @@
 struct arrays {
     struct simt_region region[ARRAYS]; /* name, begin, bytes; 0 bytes: the problem has no such input */
     struct guarded memory[ARRAYS];     /* owned */
-    void *publish[2];                  /* borrowed: where o and lse go in the trace */
+    struct asc_problem of_trace;       /* borrowed arrays: where o and lse go, and lengths */
 };
 
 /* Copies the inputs, fills outputs and workspace with ARRAY_POISON_16, and points the problem to the copies. */

@@ -430,6 +430,7 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
         worker_free(&job.workers[i]);
     }
     free(job.workers);
+    out->places = trace_places(a); /* not those behind a sequence */
     if (failed)
         return err_no_memory(err, "", "the comparison");
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

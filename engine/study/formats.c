@@ -212,7 +212,12 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
     for (int i = 0; !failed && i < per_head; i++) {
         struct formats_group *g = &tensor->groups[head * per_head + i];
         *g = (struct formats_group){.batch = head / in.heads, .head = head % in.heads, .first = i * share};
-        g->rows = in.rows - g->first < share ? in.rows - g->first : share;
+        const int rows = in.letter == 'q' ? asc_q_len(&t->problem, g->batch) : asc_kv_len(&t->problem, g->batch);
+        g->rows = rows - g->first < share ? rows - g->first : share;
+        if (g->rows <= 0) { /* behind its sequence */
+            g->rows = 0;
+            continue;
+        }
         gather(t, tensor, &in, g, &x);
         judge_group(tensor,
                     &(struct format_values){tensor->type, x.code, x.known ? x.value : NULL,

@@ -37,6 +37,8 @@ static struct scenario smaller(const struct scenario *scenario, const struct tra
     if (is_cheap(t))
         return s;
     p->batch = p->heads = p->kv_heads = 1;
+    p->has_q_lens = p->has_kv_lens = 0; /* the longest one may be first */
+    p->q_lens = p->kv_lens = NULL;
     p->q_len = shorter(p->q_len, 2 * t->plan.br);
     p->kv_len = shorter(p->kv_len, 2 * t->plan.bc);
     s.capture.n_batches = s.capture.n_heads = s.capture.n_q_tiles = 0;

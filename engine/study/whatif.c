@@ -209,6 +209,8 @@ static int find_amax(const struct trace *t, int which, float **out)
     for (int64_t i = 0; row && next && i < (int64_t)t->problem.batch * e.heads * e.rows; i++) {
         const int64_t b = i / e.rows / e.heads, h = i / e.rows % e.heads, r = i % e.rows;
         const int64_t at = x.strides.batch * b + x.strides.head * h + x.strides.row * r;
+        if (r >= (which == 0 ? asc_q_len(&t->problem, (int)b) : asc_kv_len(&t->problem, (int)b)))
+            continue; /* behind its sequence */
         for (int d = 0; d < dim; d++)
             row[d] = (float)dtype_load(x.dtype, x.data, (size_t)(at + d));
         next[i] = (float)formats_amax(row, (size_t)dim);

@@ -27,7 +27,7 @@ static const struct {
 
 const char *const problem_causal_names[] = {
     [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
-const char *const problem_layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", NULL};
+const char *const problem_layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", [ASC_THD] = "THD", NULL};
 const char *const problem_bias_names[] = {
     [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
     [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
@@ -106,15 +106,16 @@ static int within(int length, int tile, int index)
     return left <= 0 || index < 0 ? 0 : left < tile ? (int)left : tile;
 }
 
-int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
-                       int kv)
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch,
+                       int q_tile, int kv)
 {
-    return channels[ch].rows == ROWS_Q ? within(p->q_len, plan->br, q_tile) : within(p->kv_len, plan->bc, kv);
+    return channels[ch].rows == ROWS_Q ? within(asc_q_len(p, batch), plan->br, q_tile)
+                                       : within(asc_kv_len(p, batch), plan->bc, kv);
 }
 
-int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv)
+int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch, int kv)
 {
-    return channels[ch].cols == COLS_KV ? within(p->kv_len, plan->bc, kv) : channel_cols(ch, plan, p);
+    return channels[ch].cols == COLS_KV ? within(asc_kv_len(p, batch), plan->bc, kv) : channel_cols(ch, plan, p);
 }
 
 /* Sizes are built up from products and sums; one of them passing 2^63 - 1 makes the whole sum invalid. */
@@ -200,8 +201,24 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
                        p->has_alibi);
     if (p->bias_kind < ASC_BIAS_NONE || p->bias_kind > ASC_BIAS_FULL)
         return err_set(err, ERR_INPUT, where, "bias_kind is %d; it must be 0 to %d", p->bias_kind, ASC_BIAS_FULL);
-    if (p->layout != ASC_BHLD && p->layout != ASC_BLHD)
-        return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD) or 1 (BLHD)", p->layout);
+    if (p->layout < ASC_BHLD || p->layout > ASC_THD)
+        return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD), 1 (BLHD) or 2 (THD)", p->layout);
+    if ((p->has_q_lens | p->has_kv_lens) & ~1)
+        return err_set(err, ERR_INPUT, where, "has_q_lens is %d, has_kv_lens %d; both must be 0 or 1", p->has_q_lens,
+                       p->has_kv_lens);
+    for (int b = 0; b < p->batch && (p->q_lens || p->kv_lens); b++)
+        if (asc_q_len(p, b) < 0 || asc_q_len(p, b) > p->q_len || asc_kv_len(p, b) < 0 || asc_kv_len(p, b) > p->kv_len)
+            return err_set(err, ERR_INPUT, where,
+                           "sequence %d has %d queries and %d keys; expected 0 to q_len (%d) and 0 to kv_len (%d)", b,
+                           asc_q_len(p, b), asc_kv_len(p, b), p->q_len, p->kv_len);
+    if (p->page_size < 0 || p->page_size > ASC_LENGTH_MAX || p->pages < 0 || p->pages > ASC_LENGTH_MAX ||
+        !p->pages != !p->page_size)
+        return err_set(err, ERR_INPUT, where, "%d pages of %d rows; both must be 0 (none), or 1 to %d", p->pages,
+                       p->page_size, ASC_LENGTH_MAX);
+    for (int64_t i = 0; p->page_table && i < (int64_t)p->batch * asc_table_pages(p); i++)
+        if (p->page_table[i] < 0 || p->page_table[i] >= p->pages)
+            return err_set(err, ERR_INPUT, where, "the page table names page %d; there are %d", p->page_table[i],
+                           p->pages);
     const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
     for (int i = 0; i < 3; i++)
         if (!is_float(types[i]) && types[i] != DTYPE_U8)
@@ -216,6 +233,7 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     struct size size = {0, 0};
     (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, DTYPE_F64);
     (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, DTYPE_F64);
+    (void)tensor_bytes(&size, p->pages, p->kv_heads, p->page_size, p->head_dim, DTYPE_F64);
     (void)bias_bytes(&size, p);
     if (size.overflow)
         return err_set(err, ERR_INPUT, where,
@@ -232,6 +250,19 @@ void problem_types(const struct asc_problem *p, char text[TYPES_BYTES])
     else
         snprintf(text, TYPES_BYTES, "%s/%s/%s", q, dtype_name((enum dtype)p->k_dtype),
                  dtype_name((enum dtype)p->v_dtype));
+}
+
+struct asc_problem problem_bare(const struct asc_problem *p)
+{
+    struct asc_problem bare = *p;
+    bare.q = bare.k = bare.v = NULL;
+    bare.o = NULL;
+    bare.lse = NULL;
+    bare.sink = bare.alibi = bare.bias = NULL;
+    bare.q_scale = bare.k_scale = bare.v_scale = NULL;
+    bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = NULL;
+    bare.workspace = NULL;
+    return bare;
 }
 
 bool problem_has_codes(const struct asc_problem *p)
@@ -252,8 +283,12 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     if (plan && plan->kv_splits > 1)
         snprintf(splits, sizeof splits, " splits %d%s%s", (int)plan->kv_splits, deal == ASC_DEAL_RANGES ? "" : " ",
                  deal == ASC_DEAL_RANGES ? "" : plan_deal_names[deal]);
-    snprintf(text, TERMS_BYTES, "%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
-             p->bias_kind != ASC_BIAS_NONE ? " bias" : "", splits);
+    char pages[32] = "";
+    if (p->page_size)
+        snprintf(pages, sizeof pages, " pages of %d", (int)p->page_size);
+    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
+             p->bias_kind != ASC_BIAS_NONE ? " bias" : "", p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages,
+             splits);
 }
 
 static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
@@ -394,6 +429,10 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
     l.bias = part(&size, bias, DTYPE_F32);
     place_codes(p, &l, &size);
+    const uint64_t length_bytes = tensor_bytes(&size, p->batch, 1, 1, 1, DTYPE_I32);
+    l.q_lens = part(&size, p->has_q_lens ? length_bytes : 0, DTYPE_I32);
+    l.kv_lens = part(&size, p->has_kv_lens ? length_bytes : 0, DTYPE_I32);
+    l.page_table = part(&size, tensor_bytes(&size, p->batch, asc_table_pages(p), 1, 1, DTYPE_I32), DTYPE_I32);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
     l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);

@@ -2,10 +2,11 @@
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
      struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
-   any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped, mistyped [ASC_CHANNELS] u64 | stamps of each
-   channel, [slots][kv tiles][warps] u64 | values of each channel, [slots][kv tiles][rows][cols]
-   so that all values lie behind everything else, as one piece: they may be written in another memory and come here
-   afterwards, while the stamps are always written here. A tile begins at a multiple of ASC_TILE_ALIGN bytes. */
+   any | lengths and page table, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped,
+   mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | values of each channel,
+   [slots][kv tiles][rows][cols] so that all values lie behind everything else, as one piece: they may be written in
+   another memory and come here afterwards, while the stamps are always written here. A tile begins at a multiple of
+   ASC_TILE_ALIGN bytes. */
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
@@ -38,8 +39,11 @@ struct layout {
     struct layout_part sink, alibi, bias;         /* f32; 0 bytes where the problem has none */
     struct layout_part q_scale, k_scale, v_scale; /* f32, of a tensor of codes; 0 bytes where it holds none */
     struct layout_part q_given, k_given, v_given; /* f16: what codes were made from; 0 bytes as above */
-    struct layout_part slots;                     /* [n_slots][3] i32: batch, head, q tile */
-    struct layout_part slot_index;                /* [batch][heads][q_tiles] i32 */
+    /* i32 [batch], [batch], [batch][asc_table_pages()]; 0 bytes where the problem has none. q, k, v and o are [batch]
+       and padded to q_len and kv_len whatever a kernel gets: THD lies as BLHD does. */
+    struct layout_part q_lens, kv_lens, page_table;
+    struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
+    struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;
     uint64_t stamps_offset, values_offset, total_bytes; /* stamps, then values to the end */
     int32_t n_slots, q_tiles, kv_tiles, warps;
@@ -60,10 +64,11 @@ int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
 int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem);
 size_t channel_largest_tile(const struct asc_plan *plan,
                             const struct asc_problem *problem); /* elements, of any channel */
-/* How many of those rows and columns exist in the problem (tails): 0 < valid <= full for tiles inside the problem. */
-int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int q_tile,
+/* How many of those rows and columns exist in a sequence (tails): 0 < valid <= full for tiles inside it. */
+int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch,
+                       int q_tile, int kv);
+int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch,
                        int kv);
-int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int kv);
 
 /* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. */
 struct layout_types {
@@ -94,13 +99,16 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " sink alibi bias splits 4 round-robin": what of that a run has; "" for none. */
-enum { TERMS_BYTES = 64 };
+/* " sink alibi bias varlen pages of 16 splits 4 round-robin": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 96 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
 enum { TYPES_BYTES = 16 };
 void problem_types(const struct asc_problem *p, char text[TYPES_BYTES]);
+
+/* The problem without its arrays. */
+struct asc_problem problem_bare(const struct asc_problem *p);
 
 /* Whether q, k or v holds codes. */
 bool problem_has_codes(const struct asc_problem *p);

@@ -43,16 +43,18 @@ static bool same_part(const struct layout_part *a, const struct layout_part *b)
 /* Field by field, since padding bytes say nothing. */
 static int same_layout(const struct layout *a, const struct layout *b)
 {
-    int same =
-        same_part(&a->q, &b->q) && same_part(&a->k, &b->k) && same_part(&a->v, &b->v) && same_part(&a->o, &b->o) &&
-        same_part(&a->lse, &b->lse) && same_part(&a->sink, &b->sink) && same_part(&a->alibi, &b->alibi) &&
-        same_part(&a->bias, &b->bias) && same_part(&a->q_scale, &b->q_scale) && same_part(&a->k_scale, &b->k_scale) &&
-        same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
-        same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) && same_part(&a->slots, &b->slots) &&
-        same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
-        same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
-        a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
-        a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
+    int same = same_part(&a->q, &b->q) && same_part(&a->k, &b->k) && same_part(&a->v, &b->v) &&
+               same_part(&a->o, &b->o) && same_part(&a->lse, &b->lse) && same_part(&a->sink, &b->sink) &&
+               same_part(&a->alibi, &b->alibi) && same_part(&a->bias, &b->bias) &&
+               same_part(&a->q_scale, &b->q_scale) && same_part(&a->k_scale, &b->k_scale) &&
+               same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
+               same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) &&
+               same_part(&a->q_lens, &b->q_lens) && same_part(&a->kv_lens, &b->kv_lens) &&
+               same_part(&a->page_table, &b->page_table) && same_part(&a->slots, &b->slots) &&
+               same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
+               same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
+               a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
+               a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct asc_channel_map *x = &a->channel[ch], *y = &b->channel[ch];
         const struct asc_stamp_map *s = &a->stamp[ch], *t = &b->stamp[ch];
@@ -73,7 +75,8 @@ static int header_check(const struct live_header *header, uint64_t n_bytes, stru
         return err_set(err, ERR_ABI, "live trace",
                        "is of ABI version %u (header of %u bytes), this program's is %u (%zu)", header->abi,
                        header->header_bytes, ASC_ABI_VERSION, sizeof *header);
-    if (layout_make(&header->problem, &header->plan, &header->types, header->layout.n_slots, &layout, err) != 0)
+    const struct asc_problem problem = problem_bare(&header->problem);
+    if (layout_make(&problem, &header->plan, &header->types, header->layout.n_slots, &layout, err) != 0)
         return -1;
     if (!same_layout(&layout, &header->layout))
         return err_set(err, ERR_INPUT, "live trace", "the header's offsets are not those of its problem and plan");
@@ -123,9 +126,9 @@ static unsigned char *map_checked(int fd, int protection, size_t *n_bytes, struc
     return trace;
 }
 
-static const float *live_floats(const unsigned char *trace, const struct layout_part *part)
+static const void *live_part(const unsigned char *trace, const struct layout_part *part)
 {
-    return part->bytes ? (const float *)(const void *)(trace + part->offset) : NULL;
+    return part->bytes ? trace + part->offset : NULL;
 }
 
 int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, struct asc_device *device, void **mapping,
@@ -136,18 +139,21 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
         return -1;
     struct live_header *header = (struct live_header *)(void *)trace;
     const struct layout *l = &header->layout;
-    *problem = header->problem;
+    *problem = problem_bare(&header->problem);
     problem->q = trace + l->q.offset;
     problem->k = trace + l->k.offset;
     problem->v = trace + l->v.offset;
     problem->o = trace + l->o.offset;
     problem->lse = (float *)(void *)(trace + l->lse.offset);
-    problem->sink = live_floats(trace, &l->sink);
-    problem->alibi = live_floats(trace, &l->alibi);
-    problem->bias = live_floats(trace, &l->bias);
-    problem->q_scale = live_floats(trace, &l->q_scale);
-    problem->k_scale = live_floats(trace, &l->k_scale);
-    problem->v_scale = live_floats(trace, &l->v_scale);
+    problem->sink = live_part(trace, &l->sink);
+    problem->alibi = live_part(trace, &l->alibi);
+    problem->bias = live_part(trace, &l->bias);
+    problem->q_scale = live_part(trace, &l->q_scale);
+    problem->k_scale = live_part(trace, &l->k_scale);
+    problem->v_scale = live_part(trace, &l->v_scale);
+    problem->q_lens = live_part(trace, &l->q_lens);
+    problem->kv_lens = live_part(trace, &l->kv_lens);
+    problem->page_table = live_part(trace, &l->page_table);
     *plan = header->plan;
     live_device(l, problem, trace, device);
     device->unfed = header->unfed;

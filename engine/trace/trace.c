@@ -1,4 +1,4 @@
-#include "engine/trace/trace.h"
+#include "engine/trace/trace_file.h"
 
 #include "engine/base/file_map.h"
 #include "engine/trace/live.h"
@@ -39,6 +39,9 @@ void trace_free(struct trace *t)
     trace_store_free(t->store);
     free((void *)(uintptr_t)t->slot_index);
     free((void *)(uintptr_t)t->slots);
+    free((void *)(uintptr_t)t->problem.q_lens);
+    free((void *)(uintptr_t)t->problem.kv_lens);
+    free((void *)(uintptr_t)t->problem.page_table);
     trace_free(t->fed);
     free(t->info.source);
     for (size_t i = 0; i < t->info.n_sources; i++)
@@ -110,14 +113,38 @@ struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int
         kv = 0;
     tile.rows = channel_rows(ch, &t->plan);
     tile.cols = channel_cols(ch, &t->plan, &t->problem);
-    tile.valid_rows = channel_valid_rows(ch, &t->problem, &t->plan, trace_slot_place(t, slot)[2], kv);
-    tile.valid_cols = channel_valid_cols(ch, &t->problem, &t->plan, kv);
+    const int32_t *place = trace_slot_place(t, slot);
+    tile.valid_rows = channel_valid_rows(ch, &t->problem, &t->plan, place[0], place[2], kv);
+    tile.valid_cols = channel_valid_cols(ch, &t->problem, &t->plan, place[0], kv);
     const struct asc_channel_map *map = &t->layout.channel[ch];
     if (map->dtype < 0)
         return tile;
     tile.dtype = (enum dtype)map->dtype;
     tile.data = t->bytes + map->offset + (uint64_t)slot * map->slot_stride + (uint64_t)kv * map->kv_stride;
     return tile;
+}
+
+static int tiles_of(int rows, int tile)
+{
+    return rows > 0 ? (rows - 1) / tile + 1 : 0;
+}
+
+int trace_q_tiles(const struct trace *t, int batch)
+{
+    return tiles_of(asc_q_len(&t->problem, batch), t->plan.br);
+}
+
+int trace_kv_tiles(const struct trace *t, int batch)
+{
+    return tiles_of(asc_kv_len(&t->problem, batch), t->plan.bc);
+}
+
+int64_t trace_places(const struct trace *t)
+{
+    int64_t n = 0;
+    for (int b = 0; b < t->problem.batch; b++)
+        n += (int64_t)t->problem.heads * trace_q_tiles(t, b);
+    return n;
 }
 
 struct tile trace_fed_tile(const struct trace *t, enum asc_channel ch, int slot, int kv)
@@ -303,6 +330,26 @@ const struct trace_site *trace_site(const struct trace *t, enum asc_channel ch)
     return NULL;
 }
 
+static int copy_part(const int32_t *from, const struct layout_part *part, const int32_t **out)
+{
+    int32_t *copy = from && part->bytes ? malloc(part->bytes) : NULL;
+    *out = copy;
+    if (copy)
+        memcpy(copy, from, part->bytes);
+    return from && part->bytes && !copy ? -1 : 0;
+}
+
+int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *kv_lens, const int32_t *page_table,
+                         const char *where, struct err *err)
+{
+    const struct layout *l = &t->layout;
+    if (copy_part(q_lens, &l->q_lens, &t->problem.q_lens) != 0 ||
+        copy_part(kv_lens, &l->kv_lens, &t->problem.kv_lens) != 0 ||
+        copy_part(page_table, &l->page_table, &t->problem.page_table) != 0)
+        return err_no_memory(err, where, "the lengths of its sequences");
+    return problem_check(&t->problem, where, err);
+}
+
 static const struct {
     const char *name;
     size_t part; /* of struct layout */
@@ -314,7 +361,10 @@ static const struct {
               {"bias", offsetof(struct layout, bias)},
               {"q_scale", offsetof(struct layout, q_scale)},
               {"k_scale", offsetof(struct layout, k_scale)},
-              {"v_scale", offsetof(struct layout, v_scale)}};
+              {"v_scale", offsetof(struct layout, v_scale)},
+              {"q_lens", offsetof(struct layout, q_lens)},
+              {"kv_lens", offsetof(struct layout, kv_lens)},
+              {"page_table", offsetof(struct layout, page_table)}};
 
 const char *trace_input_name(int i)
 {

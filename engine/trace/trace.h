@@ -109,7 +109,7 @@ struct trace_source {
 };
 
 struct trace {
-    struct asc_problem problem; /* pointers NULL */
+    struct asc_problem problem; /* pointers NULL but q_lens, kv_lens and page_table, which are owned */
     struct asc_plan plan;
     struct asc_conventions conventions;
     struct layout layout; /* offsets are into `bytes`, live or saved */
@@ -199,6 +199,11 @@ const void *trace_given(const struct trace *t, char which, enum dtype *dtype);
 enum { TRACE_HASH_BYTES = 17 };
 const char *trace_input_name(int i);
 void trace_input_hash(const struct trace *t, int i, char out[TRACE_HASH_BYTES]);
+
+/* How many q and kv tiles a sequence has: those behind them hold nothing of it. */
+int trace_q_tiles(const struct trace *t, int batch);
+int trace_kv_tiles(const struct trace *t, int batch);
+int64_t trace_places(const struct trace *t); /* (batch, head, q tile)s, recorded or not */
 
 /* Stamps of one (channel, slot, kv tile), [layout.warps]; NULL where the channel is not recorded. */
 const uint64_t *trace_stamps(const struct trace *t, enum asc_channel ch, int slot, int kv);

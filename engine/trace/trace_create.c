@@ -216,7 +216,7 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
         .abi = ASC_ABI_VERSION,
         .header_bytes = sizeof header,
         .total_bytes = t->layout.total_bytes,
-        .problem = t->problem,
+        .problem = problem_bare(&t->problem),
         .plan = t->plan,
         .conventions = t->conventions,
         .types = *types,
@@ -228,11 +228,11 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    enum { PARTS = 18 };
-    const struct layout_part *parts[PARTS] = {&l->q,          &l->k,       &l->v,       &l->o,       &l->lse,
-                                              &l->sink,       &l->alibi,   &l->bias,    &l->q_scale, &l->k_scale,
-                                              &l->v_scale,    &l->q_given, &l->k_given, &l->v_given, &l->slots,
-                                              &l->slot_index, &l->dropped, &l->mistyped};
+    enum { PARTS = 21 };
+    const struct layout_part *parts[PARTS] = {
+        &l->q,      &l->k,       &l->v,          &l->o,       &l->lse,        &l->sink,    &l->alibi,
+        &l->bias,   &l->q_scale, &l->k_scale,    &l->v_scale, &l->q_given,    &l->k_given, &l->v_given,
+        &l->q_lens, &l->kv_lens, &l->page_table, &l->slots,   &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
     for (size_t i = 0; i < PARTS && result == 0; i++)
         result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,
@@ -264,13 +264,14 @@ static int open_memory(struct trace *t, struct err *err)
     return 0;
 }
 
-/* Sinks, biases and scales, of which the problem need not have any; zeros where they come later. */
+/* What else than tensors the problem may have; zeros where that comes later. */
 static int write_terms(int fd, const struct layout *l, const struct asc_problem *terms, struct err *err)
 {
     const struct {
-        const float *from;
+        const void *from;
         const struct layout_part *to;
-    } parts[] = {{terms->sink, &l->sink},       {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
+    } parts[] = {{terms->q_lens, &l->q_lens},   {terms->kv_lens, &l->kv_lens}, {terms->page_table, &l->page_table},
+                 {terms->sink, &l->sink},       {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
                  {terms->q_scale, &l->q_scale}, {terms->k_scale, &l->k_scale}, {terms->v_scale, &l->v_scale}};
     int failed = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !failed; i++)
@@ -327,19 +328,14 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
     t->fd = -1;
     t->live = 1;
     t->store = trace_store_hold(store);
-    t->problem = *p;
-    t->problem.q = t->problem.k = t->problem.v = NULL;
-    t->problem.o = NULL;
-    t->problem.lse = NULL;
-    t->problem.sink = t->problem.alibi = t->problem.bias = NULL;
-    t->problem.q_scale = t->problem.k_scale = t->problem.v_scale = NULL;
-    t->problem.workspace = NULL;
+    t->problem = problem_bare(p);
     t->plan = *plan;
     t->conventions = *conventions;
     conventions_resolve(&t->conventions, p);
     t->plan.l_lanes = conventions->l_lanes;
     if (conventions_check(conventions, "registration", err) != 0 ||
         layout_make(&t->problem, &t->plan, types, n_slots, &t->layout, err) != 0 ||
+        trace_take_sequences(t, p->q_lens, p->kv_lens, p->page_table, "problem", err) != 0 ||
         create(t, types, slots, inputs, p, err) != 0) {
         trace_free(t);
         return -1;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TENSORS_MAX = 17 + 2 * ASC_CHANNELS };
+enum { TENSORS_MAX = 20 + 2 * ASC_CHANNELS };
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
@@ -135,6 +135,15 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
     add_codes(&list, "q", p, p->heads, p->q_len, &l->q_scale, &l->q_given);
     add_codes(&list, "k", p, p->kv_heads, p->kv_len, &l->k_scale, &l->k_given);
     add_codes(&list, "v", p, p->kv_heads, p->kv_len, &l->v_scale, &l->v_given);
+    if (p->has_q_lens)
+        add_dim(add(&list, "input.", "q_lens", DTYPE_I32, &l->q_lens.offset), p->batch);
+    if (p->has_kv_lens)
+        add_dim(add(&list, "input.", "kv_lens", DTYPE_I32, &l->kv_lens.offset), p->batch);
+    if (p->page_size) {
+        map = add(&list, "input.", "page_table", DTYPE_I32, &l->page_table.offset);
+        add_dim(map, p->batch);
+        add_dim(map, asc_table_pages(p));
+    }
     map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
     add_dim(map, 3);
@@ -368,7 +377,14 @@ static int read_trace(const struct safetensors *file, const char *path, struct t
         return -1;
     if (layout_make(&t->problem, &t->plan, &types, n_slots, &t->layout, &inner) != 0)
         return err_set(err, inner.code, path, "%s: %s", inner.where, inner.message);
-    return place_tensors(file, path, t, err) != 0 ? -1 : index_slots(path, t, err);
+    if (place_tensors(file, path, t, err) != 0)
+        return -1;
+    const struct layout *l = &t->layout;
+    const struct layout_part *parts[] = {&l->q_lens, &l->kv_lens, &l->page_table};
+    const int32_t *from[3];
+    for (int i = 0; i < 3; i++)
+        from[i] = parts[i]->bytes ? (const int32_t *)(const void *)(t->bytes + parts[i]->offset) : NULL;
+    return trace_take_sequences(t, from[0], from[1], from[2], path, err) != 0 ? -1 : index_slots(path, t, err);
 }
 
 int trace_is(const char *path, bool *is, struct err *err)

@@ -14,6 +14,10 @@ enum { TRACE_TEXTS_MAX = 16 };
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,
                       struct err *err);
 
+/* Copies what the problem says of its sequences, and checks it; NULL: there is none. */
+int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *kv_lens, const int32_t *page_table,
+                         const char *where, struct err *err);
+
 /* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
    must not cost somebody a kernel. */
 int trace_may_replace(const char *path, struct err *err);

@@ -115,13 +115,33 @@ static int get_code_types(const struct entry *e, const json_t *from, struct asc_
     return 0;
 }
 
+/* Where they are not said, all sequences are of one length, in one piece. */
+static int get_sequences(const struct entry *e, const json_t *from, struct asc_problem *p)
+{
+    const struct {
+        const char *key;
+        int32_t *to;
+        int most;
+    } fields[] = {{"has_q_lens", &p->has_q_lens, 1},
+                  {"has_kv_lens", &p->has_kv_lens, 1},
+                  {"page_size", &p->page_size, ASC_LENGTH_MAX},
+                  {"pages", &p->pages, ASC_LENGTH_MAX}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        int64_t value = 0;
+        if (json_object_get(from, fields[i].key) && get_count(e, from, fields[i].key, 0, fields[i].most, &value) != 0)
+            return -1;
+        *fields[i].to = (int32_t)value;
+    }
+    return 0;
+}
+
 static int read_problem(const struct entry *e, const json_t *from, struct trace *t)
 {
     if (get_fields(e, from, trace_problem_fields, &t->problem) != 0 ||
         get_dtype(e, from, "dtype", &t->problem.dtype) != 0 || get_float(e, from, "scale", &t->problem.scale) != 0 ||
         get_float(e, from, "softcap", &t->problem.softcap) != 0)
         return -1;
-    if (get_code_types(e, from, &t->problem) != 0)
+    if (get_code_types(e, from, &t->problem) != 0 || get_sequences(e, from, &t->problem) != 0)
         return -1;
     return problem_check(&t->problem, e->path, e->err);
 }

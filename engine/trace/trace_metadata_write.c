@@ -58,6 +58,14 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "v_dtype", json_string(dtype_name((enum dtype)p->v_dtype)));
         json_object_set_new(value, "scale_rows", json_integer(p->scale_rows));
     }
+    if (p->has_q_lens)
+        json_object_set_new(value, "has_q_lens", json_integer(1));
+    if (p->has_kv_lens)
+        json_object_set_new(value, "has_kv_lens", json_integer(1));
+    if (p->page_size) {
+        json_object_set_new(value, "page_size", json_integer(p->page_size));
+        json_object_set_new(value, "pages", json_integer(p->pages));
+    }
     json_object_set_new(value, "scale", json_real((double)p->scale));
     json_object_set_new(value, "softcap", json_real((double)p->softcap));
     return value;

@@ -34,12 +34,13 @@ static int by_visit(const void *a, const void *b)
 
 int visiting_order(const struct trace *t, int slot, int *order)
 {
+    const int tiles = slot < 0 ? 0 : trace_kv_tiles(t, trace_slot_place(t, slot)[0]);
     int n = 0, sorted = 1;
     struct visit *visits = malloc((size_t)t->layout.kv_tiles * sizeof *visits);
     if (!visits)
         return -1;
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
-        const struct visit v = {first_visit(t, slot, kv), asc_state_of(&t->plan, t->layout.kv_tiles, kv), kv};
+        const struct visit v = {first_visit(t, slot, kv), asc_state_of(&t->plan, tiles, kv), kv};
         if (!v.when)
             continue;
         sorted = sorted && (n == 0 || by_visit(&visits[n - 1], &v) < 0);
@@ -58,7 +59,7 @@ enum { ALPHA_SEEN = 1, ALPHA_LEFT_OUT };
 /* Whether a probe saw alpha on the first tile of any state; 0: the slot has no tile that was visited. */
 static int alpha_first_of(const struct trace *t, int slot, int *order)
 {
-    const int tiles = t->layout.kv_tiles, n = visiting_order(t, slot, order);
+    const int tiles = trace_kv_tiles(t, trace_slot_place(t, slot)[0]), n = visiting_order(t, slot, order);
     for (int i = 0; i < n; i++) /* a state's tiles stand together */
         if ((i == 0 || asc_state_of(&t->plan, tiles, order[i]) != asc_state_of(&t->plan, tiles, order[i - 1])) &&
             trace_first_stamp(t, asc_alpha, slot, order[i]))
@@ -103,7 +104,8 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
 static const float *made_scales(const struct trace *t, char which, int head, struct slot_case *out)
 {
     const struct asc_problem *p = &t->problem;
-    const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int heads = which == 'q' ? p->heads : p->kv_heads;
+    const int rows = which == 'q' ? asc_q_len(p, head / heads) : asc_kv_len(p, head / heads);
     const int share = t->conventions.quantized_rows;
     const struct matrix m = input_rows(t, which, head / heads, head % heads, 0, rows);
     float *scale = m.data ? malloc((size_t)codes_groups(rows, share) * sizeof *scale) : NULL;
@@ -167,7 +169,7 @@ static struct matrix output_rows(const struct trace *t, enum asc_channel ch, con
 {
     const struct asc_problem *p = &t->problem;
     const int first = place[2] * t->plan.br;
-    struct matrix m = {.rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0)};
+    struct matrix m = {.rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0)};
     int64_t at;
     if (ch == asc_o) {
         const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
@@ -314,8 +316,8 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->causal = p->causal;
     c->window_left = p->window_left;
     c->window_right = p->window_right;
-    c->q_len = p->q_len;
-    c->kv_len = p->kv_len;
+    c->q_len = asc_q_len(p, place[0]);
+    c->kv_len = asc_kv_len(p, place[0]);
     c->head_dim = p->head_dim;
     c->br = t->plan.br;
     c->bc = t->plan.bc;
@@ -327,11 +329,11 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->cores = tensor_cores_from_names(t->info.cores);
     if (case_alpha_left_out(t))
         c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
-    int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
+    int rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0);
     c->in_q = input_rows(t, 'q', place[0], place[1], place[2] * t->plan.br, rows);
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
-    c->in_k = input_rows(t, 'k', place[0], kv_head, 0, p->kv_len);
-    c->in_v = input_rows(t, 'v', place[0], kv_head, 0, p->kv_len);
+    c->in_k = input_rows(t, 'k', place[0], kv_head, 0, c->kv_len);
+    c->in_v = input_rows(t, 'v', place[0], kv_head, 0, c->kv_len);
     if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, out, &c->q_codes) != 0 ||
         coding_of(t, 'k', place[0], kv_head, 0, out, &c->k_codes) != 0 ||
         coding_of(t, 'v', place[0], kv_head, 0, out, &c->v_codes) != 0) {
@@ -422,8 +424,8 @@ int case_sources(const struct trace *t, struct case_sources *out)
         for (int head = 0; head < p->batch * heads; head++) {
             struct source *source = &out->sources[out->n];
             *source = (struct source){.of = of[i], .head = head};
-            source->rows =
-                input_rows(t, which[i], head / heads, head % heads, 0, of[i] == asc_q ? p->q_len : p->kv_len);
+            source->rows = input_rows(t, which[i], head / heads, head % heads, 0,
+                                      of[i] == asc_q ? asc_q_len(p, head / heads) : asc_kv_len(p, head / heads));
             if (coding_of(t, which[i], head / heads, head % heads, 0, &out->scales[out->n++], &source->coding) != 0) {
                 case_sources_free(out);
                 return -1;

@@ -306,7 +306,7 @@ static void tell_recorded(const struct facts *to)
 {
     const struct trace *t = to->t;
     const struct trace_capture *c = &t->info.capture;
-    const long long all = (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles;
+    const long long all = trace_places(t);
     if (t->layout.n_slots < all)
         tell(to, FACT_RECORDED, &plain, "%d of %lld (batch, head, q tile)s are recorded", t->layout.n_slots, all);
     if (c->wanted && c->judged)

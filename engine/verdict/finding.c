@@ -1,8 +1,10 @@
 /* Findings: for each stage with local faults, which known mistake explains what was captured. */
 #include "engine/verdict/judgement.h"
 
+#include "engine/verdict/addresses.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/explain.h"
+#include "engine/verdict/lengths.h"
 #include "engine/verdict/measured.h"
 #include "engine/verdict/misplaced.h"
 #include "engine/verdict/reports.h"
@@ -38,7 +40,8 @@ static uint32_t *bad_tiles(const struct judgement *j, const struct cause_plan *p
 
 static uint64_t weight_of(const struct judgement *j, const struct trace *t, struct place place)
 {
-    const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, 0, place.kv);
+    const int batch = trace_slot_place(t, place.slot)[0];
+    const int keys = channel_valid_rows(asc_k, &t->problem, &t->plan, batch, 0, place.kv);
     return verdict_bad(&judgement_tile(j, place)->local) * (uint64_t)keys;
 }
 
@@ -473,6 +476,20 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     f->first = stage->first_local;
     f->output_right = output_right(testing->summary);
     int failed = take_causes(testing, declarations_first(testing->summary), f);
+    char address[ADDRESS_BYTES] = "";
+    if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_v)
+        failed |= addresses_words(testing->j, testing->t, ch, address);
+    if (f->cause == CAUSE_NONE && written && !f->output_right && ch == asc_s)
+        failed |= lengths_words(testing->j, testing->t, address);
+    if (address[0]) {
+        static const enum cause of[] = {[asc_q] = CAUSE_q_address,
+                                        [asc_k] = CAUSE_k_address,
+                                        [asc_v] = CAUSE_v_address,
+                                        [asc_s] = CAUSE_s_other_lengths};
+        found.cause = f->cause = of[ch];
+        found.share = 1;
+        snprintf(found.text, sizeof found.text, "%s", address);
+    }
     if (f->cause == CAUSE_NONE && written && (!f->output_right || ch == asc_m) && !deals_otherwise(testing, ch)) {
         failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
         if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */

@@ -110,11 +110,11 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
     for (int slot = 0; slot < j->n_slots && !failed; slot++) {
         if (!judgement_slot_done(j, slot))
             continue;
-        const int n = judgement_sequence(t, slot, places);
+        const int n = judgement_sequence(t, slot, places), tiles = trace_kv_tiles(t, trace_slot_place(t, slot)[0]);
         failed = n < 0;
         memset(begun, -1, (size_t)j->kv_tiles * sizeof *begun);
         for (int i = 0; i < n; i++) {
-            const int state = asc_state_of(&t->plan, j->kv_tiles, places[i].kv);
+            const int state = asc_state_of(&t->plan, tiles, places[i].kv);
             const bool per_kv = channel_per_kv(places[i].channel);
             if (per_kv && begun[state] < 0)
                 begun[state] = places[i].kv;

@@ -138,6 +138,8 @@ class Capture(fake_driver.WithDriver):
         for words, text in (("batch must be a 32-bit integer", "{%s, %s}" % (plan, path)),
                             ("br must be", "{%s, %s}" % (problem, path)),
                             ("path", "{%s, %s}" % (problem, plan)),
+                            ("sequences of their own lengths and pages are not taken yet",
+                             "{%s, %s, %s}" % (problem.replace('"heads": 2', '"heads": 2, "has_q_lens": 1'), plan, path)),
                             ("heads (3) must be a multiple of kv_heads (2)",
                              "{%s, %s, %s}" % (problem.replace('"heads": 2', '"heads": 3, "kv_heads": 2'), plan, path)),
                             ("not auto, guard, device or pinned", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "memory": "ram"}')),

@@ -132,7 +132,11 @@ class Faults(unittest.TestCase):
         for _ in range(600):
             for each in Path(f"/proc/{pid}/task").glob("*/children"):
                 for child in each.read_text().split():
-                    if "faults-" in Path(f"/proc/{child}/cmdline").read_text():
+                    try:
+                        words = Path(f"/proc/{child}/cmdline").read_text()
+                    except FileNotFoundError:  # it has ended
+                        continue
+                    if "faults-" in words:
                         return int(child)
             time.sleep(0.1)
         self.fail("no debuggee came up")

@@ -1,7 +1,8 @@
-/* random_runs [--small] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random problems and fails, in
-   TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, and from --small, which makes it
-   a third as large; KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel
-   is built once and its process stays warm. A run that is not clean is printed as the command that repeats it. */
+/* random_runs [--small] [--sequences] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random problems
+   and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, from --small,
+   which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages; KEY=VALUE
+   fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and its process
+   stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/session.h"
@@ -21,7 +22,7 @@ struct problem {
 };
 
 struct random {
-    int is_small;
+    bool is_small, sequences;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -67,6 +68,33 @@ static int few(struct random *r, int most)
     return r->is_small && draw(r, 2) ? 1 : n;
 }
 
+/* "100,0,37" */
+static void add_lengths(struct random *r, struct problem *p, const char *key, int n, int most)
+{
+    char list[48] = "";
+    for (int b = 0; b < n; b++) {
+        const int rows = length(r, most);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", b ? "," : "",
+                 b == 0 || draw(r, 8) ? rows : 0);
+    }
+    add(p, "shape.%s=%s", key, list);
+}
+
+/* In the place of the lengths that all have. */
+static void add_sequences(struct random *r, struct problem *p)
+{
+    const int n = 1 + draw(r, 4), which = draw(r, 4);
+    add(p, "shape.batch=%d", n);
+    if (which & 1)
+        add_lengths(r, p, "q_lens", n, r->is_small ? 100 : 150);
+    if (which & 2)
+        add_lengths(r, p, "kv_lens", n, r->is_small ? 200 : 300);
+    if (draw(r, 2))
+        add(p, "shape.layout=THD");
+    if (draw(r, 2))
+        add(p, "shape.page_size=%s", CHOOSE(r, "1", "16", "16", "48", "64", "256"));
+}
+
 static void make_problem(struct random *r, struct problem *p)
 {
     static const char *const operands[] = {"q", "k", "v"};
@@ -75,8 +103,11 @@ static void make_problem(struct random *r, struct problem *p)
     add(p, "shape.batch=%d", few(r, 2));
     add(p, "shape.heads=%d", kv_heads * group);
     add(p, "shape.kv_heads=%d", kv_heads);
-    add(p, "shape.q_len=%d", length(r, r->is_small ? 100 : 150));
-    add(p, "shape.kv_len=%d", length(r, r->is_small ? 200 : 300));
+    const int q_len = length(r, r->is_small ? 100 : 150), kv_len = length(r, r->is_small ? 200 : 300);
+    if (!r->sequences) {
+        add(p, "shape.q_len=%d", q_len);
+        add(p, "shape.kv_len=%d", kv_len);
+    }
     add(p, "shape.head_dim=%s", CHOOSE(r, "64", "64", "128"));
     add(p, "shape.causal=%s", CHOOSE(r, "none", "top-left", "bottom-right"));
     add(p, "shape.layout=%s", CHOOSE(r, "BHLD", "BLHD"));
@@ -93,6 +124,8 @@ static void make_problem(struct random *r, struct problem *p)
     snprintf(p->scales, sizeof p->scales, "%s", CHOOSE(r, "tensor", "head", ""));
     if (!*p->scales)
         snprintf(p->scales, sizeof p->scales, "rows:%d", rows);
+    if (r->sequences)
+        add_sequences(r, p);
 }
 
 static int set(struct scenario *s, const char *setting, struct err *err)
@@ -176,16 +209,19 @@ int main(int argc, char **argv)
 {
     struct session *s;
     struct err err = {0};
-    const int is_small = argc > 1 && strcmp(argv[1], "--small") == 0;
+    const bool is_small = argc > 1 && strcmp(argv[1], "--small") == 0;
     argc -= is_small;
     argv += is_small;
+    const bool sequences = argc > 1 && strcmp(argv[1], "--sequences") == 0;
+    argc -= sequences;
+    argv += sequences;
     if (argc < 4) {
-        fprintf(stderr, "usage: random_runs [--small] RUNS SEED KERNEL [KEY=VALUE...]\n");
+        fprintf(stderr, "usage: random_runs [--small] [--sequences] RUNS SEED KERNEL [KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);
     const struct kernel kernel = {argv[3], argv + 4, argc - 4};
-    struct random r = {.is_small = is_small, .seed = strtoull(argv[2], NULL, 10)};
+    struct random r = {.is_small = is_small, .sequences = sequences, .seed = strtoull(argv[2], NULL, 10)};
     printf("1..1\n");
     if (session_open(kernel.path, &s, &err) != 0) {
         printf("# %s: %s\nnot ok 1 - random runs of %s\n", err.where, err.message, kernel.path);

@@ -153,7 +153,6 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     if (!s->run.trace || !s->run.judgement)
         return;
     const struct summary *summary = &s->run.judgement->summary;
-    const struct asc_problem *p = &s->run.trace->problem;
     const bool left_out = summary->unvisited > 0;
     char words[64] = "none", culprits[64] = "none", line[96];
     if (left_out)
@@ -167,7 +166,7 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     snprintf(line, sizeof line, "culprit   %s", culprits);
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     const struct trace_capture *capture = &s->run.trace->info.capture;
-    const long long all = (long long)p->batch * p->heads * s->run.trace->layout.q_tiles;
+    const long long all = trace_places(s->run.trace);
     size_t used = s->run.trace->info.probes_off ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
                                                 : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles",
                                                                    s->run.trace->layout.n_slots, all);

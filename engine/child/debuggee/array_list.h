@@ -2,10 +2,12 @@
 #ifndef DEBUGGEE_ARRAY_LIST_H
 #define DEBUGGEE_ARRAY_LIST_H
 
+#include "engine/base/dtype.h"
 #include "probes/abi.h"
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Inputs, of which a problem may lack terms and scales, then outputs, then what a plan may lack. */
+/* Inputs, of which a problem may lack all but the first three, then outputs, then what a plan may lack. */
 enum {
     ARRAY_Q,
     ARRAY_K,
@@ -16,6 +18,11 @@ enum {
     ARRAY_Q_SCALE,
     ARRAY_K_SCALE,
     ARRAY_V_SCALE,
+    ARRAY_Q_LENS,
+    ARRAY_KV_LENS,
+    ARRAY_CU_SEQLENS_Q,
+    ARRAY_CU_SEQLENS_K,
+    ARRAY_PAGE_TABLE,
     ARRAY_O,
     ARRAY_LSE,
     ARRAY_WORKSPACE,
@@ -27,14 +34,23 @@ struct array_list {
     const void *at[ARRAYS]; /* borrowed: where the problem has it; NULL: it has none, or nothing is copied from there */
     size_t bytes[ARRAYS];   /* 0: there is none */
     int dtype[ARRAYS];      /* enum dtype; -1: unknown */
+    void *made[ARRAYS];     /* owned: what lies otherwise than in a trace, and `at` points to */
+    int32_t total_q, total_k;
 };
 
 extern const char *const array_names[ARRAYS];
 
-struct array_list array_list_of(const struct asc_kernel *kernel, const struct asc_problem *problem,
-                                const struct asc_plan *plan);
+/* problem: with a trace's arrays, which are [batch] and padded. The list has what the kernel gets in their place: with
+   THD one sequence behind the other, and pages. -1: memory ran out. Else to be ended by array_list_free(). */
+int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
+                    struct array_list *list);
+void array_list_free(struct array_list *list);
 /* The problem's arrays are these from now on. */
-void array_list_use(void *const at[ARRAYS], struct asc_problem *problem);
+void array_list_use(const struct array_list *list, void *const at[ARRAYS], struct asc_problem *problem);
+
+/* Whether o lies otherwise than in a trace; from the kernel's to the trace's, rows behind a sequence left alone. */
+bool array_list_packs_output(const struct asc_problem *problem);
+void array_list_unpack_output(const struct asc_problem *problem, enum dtype dtype, const void *from, void *to);
 
 /* The event that a kernel wrote beside the array. */
 void array_list_say_overrun(const char *name, int socket);

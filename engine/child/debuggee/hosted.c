@@ -59,22 +59,36 @@ static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
 {
     struct asc_problem p = *problem;
     const size_t queries = (size_t)p.batch * (size_t)p.heads * (size_t)p.q_len, d = (size_t)p.head_dim;
-    const size_t keys = (size_t)p.batch * (size_t)p.kv_heads * (size_t)p.kv_len;
-    const size_t bytes[] = {
-        queries * d * dtype_bytes((enum dtype)p.dtype), keys * d * dtype_bytes((enum dtype)p.k_dtype),
-        keys * d * dtype_bytes((enum dtype)p.v_dtype),
-        queries * d * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)), queries * sizeof *p.lse};
+    const size_t rows = p.page_size ? (size_t)p.pages * (size_t)p.page_size : (size_t)p.batch * (size_t)p.kv_len;
+    const size_t keys = rows * (size_t)p.kv_heads, numbers = ((size_t)p.batch + 1) * sizeof(int32_t);
+    const size_t bytes[] = {queries * d * dtype_bytes((enum dtype)p.dtype),
+                            keys * d * dtype_bytes((enum dtype)p.k_dtype),
+                            keys * d * dtype_bytes((enum dtype)p.v_dtype),
+                            queries * d * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)),
+                            queries * sizeof *p.lse,
+                            p.has_q_lens ? numbers : 0,
+                            p.has_kv_lens ? numbers : 0,
+                            p.layout == ASC_THD ? numbers : 0,
+                            p.layout == ASC_THD && !p.page_size ? numbers : 0,
+                            (size_t)p.batch * (size_t)asc_table_pages(&p) * sizeof(int32_t)};
     enum { N = sizeof bytes / sizeof *bytes };
     void *array[N] = {0};
     const char *sentence = NULL;
     for (int i = 0; i < N && !sentence; i++)
-        if (!(array[i] = debuggee_array_new(bytes[i])))
+        if (bytes[i] && !(array[i] = debuggee_array_new(bytes[i])))
             sentence = "there is no memory for its arrays";
     p.q = array[0];
     p.k = array[1];
     p.v = array[2];
     p.o = array[3];
     p.lse = array[4];
+    p.q_lens = array[5];
+    p.kv_lens = array[6];
+    p.cu_seqlens_q = array[7];
+    p.cu_seqlens_k = array[8];
+    p.page_table = array[9];
+    p.total_q = p.batch * p.q_len;
+    p.total_k = p.batch * p.kv_len;
     debuggee_rehearse(true);
     if (!sentence)
         sentence = call(&p, out, NULL);
@@ -99,7 +113,9 @@ static bool takes(enum dtype type)
                             .kv_heads = 1,
                             .q_len = 128,
                             .kv_len = 128,
-                            .layout = hosted.layouts & ASC_SUPPORTS(BHLD) ? ASC_BHLD : ASC_BLHD,
+                            .layout = hosted.layouts & ASC_SUPPORTS(BHLD)   ? ASC_BHLD
+                                      : hosted.layouts & ASC_SUPPORTS(BLHD) ? ASC_BLHD
+                                                                            : ASC_THD,
                             .dtype = (int32_t)type,
                             .k_dtype = (int32_t)type,
                             .v_dtype = (int32_t)type,

@@ -19,7 +19,7 @@ static void name_dtypes(uint32_t set, char *text, size_t size)
     }
 }
 
-/* What the problem adds to the scores and the kernel does not know of, or NULL. */
+/* What the problem has and the kernel does not know of, or NULL. Host code is asked itself. */
 static const char *term_not_taken(const struct asc_kernel *kernel, const struct asc_problem *problem)
 {
     if (problem->has_sink && kernel->conventions.l_sink == ASC_SINK_NONE)
@@ -28,6 +28,13 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "ALiBi (kernel.biases)";
     if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_SUPPORTS(BIAS)))
         return "bias (kernel.biases)";
+    const uint32_t sequences = kernel->run ? ~0u : kernel->sequences;
+    if (problem->has_q_lens && !(sequences & ASC_SUPPORTS(Q_LENS)))
+        return "a number of queries for each sequence (shape.q_lens, kernel.sequences)";
+    if (problem->has_kv_lens && !(sequences & ASC_SUPPORTS(KV_LENS)))
+        return "a number of keys for each sequence (shape.kv_lens, kernel.sequences)";
+    if (problem->page_size > 0 && !(sequences & ASC_SUPPORTS(PAGES)))
+        return "pages (shape.page_size, kernel.sequences)";
     return NULL;
 }
 
@@ -81,10 +88,15 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
     }
     if (!takes_types(kernel, problem, why, size))
         return -1;
-    if ((problem->layout != ASC_BHLD && problem->layout != ASC_BLHD) || !(kernel->layouts & 1u << problem->layout)) {
-        snprintf(why, size, "%s accepts the layout %s, not %s", kernel->name,
-                 problem_layout_names[problem->layout == ASC_BHLD ? ASC_BLHD : ASC_BHLD],
-                 problem_layout_names[problem->layout]);
+    if (problem->layout < ASC_BHLD || problem->layout > ASC_THD || !(kernel->layouts & 1u << problem->layout)) {
+        char names[32] = "";
+        for (int i = ASC_BHLD; i <= ASC_THD; i++)
+            if (kernel->layouts & 1u << i)
+                snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? " and " : "",
+                         problem_layout_names[i]);
+        snprintf(why, size, "%s accepts the layout %s, not %s", kernel->name, names,
+                 problem->layout >= ASC_BHLD && problem->layout <= ASC_THD ? problem_layout_names[problem->layout]
+                                                                           : "that is asked for");
         return -1;
     }
     const char *term = term_not_taken(kernel, problem);

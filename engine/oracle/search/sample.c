@@ -187,6 +187,8 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
     const struct matrix *captured = scratch_captured(tile->s, tile->c, s->channel);
     const size_t n = (size_t)stage->rows * (size_t)stage->cols;
     const bool ends = s->channel == asc_o || s->channel == asc_lse;
+    if (n == 0) /* behind its sequence */
+        return;
     if (!has_room(s)) {
         s->full = true;
         return;

@@ -244,7 +244,7 @@ static void write_slot(struct writer *w, int slot)
     const struct asc_problem *p = &t->problem;
     const int32_t *place = trace_slot_place(t, slot);
     const int D = p->head_dim, br = t->plan.br, bc = t->plan.bc;
-    const int rows = channel_valid_rows(asc_q, p, &t->plan, place[2], 0);
+    const int rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0);
     const size_t head = (size_t)place[0] * (size_t)p->heads + (size_t)place[1];
     const int visited = w->made->kv_tiles ? w->made->kv_tiles : t->layout.kv_tiles;
     const int last =

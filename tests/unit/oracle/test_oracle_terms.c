@@ -419,7 +419,7 @@ static void alibi_forms(void **state)
 static void splits_of_tiles(void **state)
 {
     (void)state;
-    struct oracle_case c = {.kv_tiles = 10};
+    struct oracle_case c = {.kv_tiles = 10, .kv_len = 10, .bc = 1};
     static const struct {
         int splits, effective, of_last;
     } cases[] = {{0, 1, 0}, {1, 1, 0}, {2, 2, 1}, {3, 3, 2}, {4, 4, 3}, {6, 5, 4}, {7, 5, 4}, {10, 10, 9}, {64, 10, 9}};

@@ -229,13 +229,13 @@ static void tails_sum_up(void **state)
         int q_rows = 0, k_rows = 0;
         int64_t scores = 0;
         for (int qt = 0; qt < q_tiles; qt++)
-            q_rows += channel_valid_rows(asc_q, &p, &plan, qt, 0);
+            q_rows += channel_valid_rows(asc_q, &p, &plan, 0, qt, 0);
         for (int kv = 0; kv < kv_tiles; kv++)
-            k_rows += channel_valid_rows(asc_k, &p, &plan, 0, kv);
+            k_rows += channel_valid_rows(asc_k, &p, &plan, 0, 0, kv);
         for (int qt = 0; qt < q_tiles; qt++)
             for (int kv = 0; kv < kv_tiles; kv++) {
-                const int rows = channel_valid_rows(asc_s, &p, &plan, qt, kv);
-                const int cols = channel_valid_cols(asc_s, &p, &plan, kv);
+                const int rows = channel_valid_rows(asc_s, &p, &plan, 0, qt, kv);
+                const int cols = channel_valid_cols(asc_s, &p, &plan, 0, kv);
                 assert_in_range(rows, 1, channel_rows(asc_s, &plan));
                 assert_in_range(cols, 1, channel_cols(asc_s, &plan, &p));
                 scores += (int64_t)rows * cols;
@@ -243,10 +243,10 @@ static void tails_sum_up(void **state)
         assert_int_equal(q_rows, p.q_len);
         assert_int_equal(k_rows, p.kv_len);
         assert_int_equal(scores, (int64_t)p.q_len * p.kv_len);
-        assert_int_equal(channel_valid_cols(asc_v, &p, &plan, kv_tiles - 1), p.head_dim);
-        assert_int_equal(channel_valid_cols(asc_lse, &p, &plan, 0), 1);
-        assert_int_equal(channel_valid_rows(asc_q, &p, &plan, q_tiles, 0), 0);
-        assert_int_equal(channel_valid_rows(asc_k, &p, &plan, 0, -1), 0);
+        assert_int_equal(channel_valid_cols(asc_v, &p, &plan, 0, kv_tiles - 1), p.head_dim);
+        assert_int_equal(channel_valid_cols(asc_lse, &p, &plan, 0, 0), 1);
+        assert_int_equal(channel_valid_rows(asc_q, &p, &plan, 0, q_tiles, 0), 0);
+        assert_int_equal(channel_valid_rows(asc_k, &p, &plan, 0, 0, -1), 0);
     }
 }
 

@@ -1,0 +1,471 @@
+#include "engine/verdict/addresses.h"
+
+#include "engine/verdict/case.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { SLOTS_FITTED = 16, SLOTS_CHECKED = 96, TOLD_LEAST = 16 };
+
+/* Where rows lie in memory, counted through all pages, or through all sequences. */
+struct memory {
+    const struct trace *t;
+    const struct asc_problem *p;
+    char which; /* 'q', 'k' or 'v' */
+    bool paged;
+    int heads, rows, table_pages;
+    int64_t n;      /* rows of memory */
+    int64_t *owner; /* owned, [n]: batch * rows + row of the sequence; -1: no sequence's */
+    int64_t *begin; /* owned, [batch + 1]: of the sequences, without pages */
+};
+
+/* A row of a sequence, and where it was found. */
+struct sight {
+    int batch, row;
+    int64_t at; /* -1: nowhere */
+};
+
+enum reading { TABLE_AT, PAGE_NUMBER, PAGE_ROWS, BEGIN_NEXT, BEGIN_OTHERS, BEGIN_PREVIOUS, BEGIN_STEPS, RULES };
+
+/* TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch + by_page * i + plus for page i of a
+   sequence. PAGE_ROWS: a page has `rows` rows. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
+struct address {
+    enum reading rule;
+    int64_t by_batch, by_page, plus;
+    int rows;
+};
+
+static int64_t length_of(const struct memory *m, int batch)
+{
+    return m->which == 'q' ? asc_q_len(m->p, batch) : asc_kv_len(m->p, batch);
+}
+
+static int64_t place_of(const struct memory *m, int batch, int64_t row)
+{
+    const int64_t size = m->p->page_size;
+    return m->paged ? m->p->page_table[batch * m->table_pages + row / size] * size + row % size : m->begin[batch] + row;
+}
+
+static int memory_make(const struct trace *t, enum asc_channel ch, struct memory *m)
+{
+    const struct asc_problem *p = &t->problem;
+    *m = (struct memory){.t = t, .p = p, .which = ch == asc_q ? 'q' : ch == asc_k ? 'k' : 'v'};
+    m->heads = m->which == 'q' ? p->heads : p->kv_heads;
+    m->rows = m->which == 'q' ? p->q_len : p->kv_len;
+    m->paged = m->which != 'q' && p->page_size > 0;
+    m->table_pages = asc_table_pages(p);
+    m->begin = calloc((size_t)p->batch + 1, sizeof *m->begin);
+    if (!m->begin)
+        return -1;
+    for (int b = 0; b < p->batch; b++)
+        m->begin[b + 1] = m->begin[b] + length_of(m, b);
+    m->n = m->paged ? (int64_t)p->pages * p->page_size : m->begin[p->batch];
+    m->owner = malloc((size_t)(m->n + 1) * sizeof *m->owner);
+    if (!m->owner)
+        return -1;
+    memset(m->owner, 0xFF, (size_t)m->n * sizeof *m->owner);
+    for (int b = 0; b < p->batch; b++)
+        for (int64_t row = 0; row < length_of(m, b); row++)
+            m->owner[place_of(m, b, row)] = (int64_t)b * m->rows + row;
+    return 0;
+}
+
+static void memory_free(struct memory *m)
+{
+    free(m->owner);
+    free(m->begin);
+}
+
+/* The row of a sequence that lies there, of a head. */
+static struct matrix row_at(const struct memory *m, int head, int64_t owner)
+{
+    const struct asc_strides s = asc_strides_of(m->p, m->heads, m->rows);
+    struct matrix row = {.rows = 1, .cols = m->p->head_dim};
+    const unsigned char *data = trace_tensor(m->t, m->which, &row.dtype);
+    row.data = data + (size_t)(s.batch * (owner / m->rows) + s.head * head + s.row * (owner % m->rows)) *
+                          dtype_bytes(row.dtype);
+    return row;
+}
+
+static uint64_t hash_of(const struct matrix *m, int row)
+{
+    uint64_t hash = 0;
+    for (int col = 0; col < m->cols; col++) {
+        const double value = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) + 0.0;
+        hash = XXH3_64bits_withSeed(&value, sizeof value, hash);
+    }
+    return hash;
+}
+
+static bool is_nan_row(const struct matrix *m, int row)
+{
+    for (int col = 0; col < m->cols; col++)
+        if (!isnan(dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col)))
+            return false;
+    return true;
+}
+
+static bool same_row(const struct matrix *m, int row, const struct matrix *other)
+{
+    for (int col = 0; col < m->cols; col++)
+        if (dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) !=
+            dtype_load(other->dtype, other->data, (size_t)col))
+            return false;
+    return true;
+}
+
+/* All rows of one head, by hash. */
+struct row_entry {
+    uint64_t hash;
+    int64_t at;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct row_entry *x = a, *y = b;
+    return x->hash != y->hash ? (x->hash < y->hash ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+static struct row_entry *index_head(const struct memory *m, int head, size_t *n)
+{
+    struct row_entry *all = malloc((size_t)(m->n + 1) * sizeof *all);
+    *n = 0;
+    for (int64_t at = 0; all && at < m->n; at++)
+        if (m->owner[at] >= 0) {
+            const struct matrix row = row_at(m, head, m->owner[at]);
+            all[(*n)++] = (struct row_entry){hash_of(&row, 0), at};
+        }
+    if (all)
+        qsort(all, *n, sizeof *all, by_hash);
+    return all;
+}
+
+/* Where a row of that content lies; -1: nowhere, or at several places. */
+static int64_t find_row(const struct row_entry *all, size_t n, uint64_t hash)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (all[middle].hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && all[low].hash == hash && (low + 1 == n || all[low + 1].hash != hash) ? all[low].at : -1;
+}
+
+static int kv_head_of(const struct memory *m, const int32_t *place)
+{
+    return m->which == 'q' ? place[1] : asc_kv_head(m->p, place[1], m->t->conventions.kv_head_map);
+}
+
+/* Tile kv of a slot's channel, and which row of the sequence its first one is. */
+static struct matrix tile_of(const struct memory *m, const struct slot_case *c, enum asc_channel ch, const int32_t *at,
+                             int kv, int *first)
+{
+    *first = ch == asc_q ? at[2] * m->t->plan.br : kv * m->t->plan.bc;
+    return c->captured[kv * ASC_CHANNELS + ch];
+}
+
+static bool slot_is_bad(const struct judgement *j, enum asc_channel ch, int slot)
+{
+    for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1); kv++)
+        if (judgement_tile_bad(j, (struct place){slot, kv, ch}, false))
+            return true;
+    return false;
+}
+
+/* What is seen in slots of the first bad one's head, of all sequences; the caller's. NULL: memory ran out. */
+static struct sight *look(const struct judgement *j, const struct memory *m, enum asc_channel ch, size_t *n)
+{
+    const struct trace *t = m->t;
+    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
+    const size_t tile_rows = (size_t)(ch == asc_q ? t->plan.br : t->plan.bc);
+    struct sight *sights = malloc(SLOTS_FITTED * (size_t)tiles * tile_rows * sizeof *sights);
+    struct row_entry *all = NULL;
+    size_t n_all = 0;
+    int head = -1, batch = -1, taken = 0, of_batch = 0;
+    bool failed = !sights;
+    *n = 0;
+    for (int slot = 0; slot < j->n_slots && taken < SLOTS_FITTED && !failed; slot++) {
+        const int32_t *at = trace_slot_place(t, slot);
+        if (!judgement_slot_done(j, slot) || (head >= 0 && kv_head_of(m, at) != head) || !slot_is_bad(j, ch, slot))
+            continue;
+        of_batch = at[0] == batch ? of_batch + 1 : 0;
+        batch = at[0];
+        if (of_batch >= 2) /* others may be read otherwise */
+            continue;
+        if (head < 0) {
+            head = kv_head_of(m, at);
+            all = index_head(m, head, &n_all);
+        }
+        struct slot_case c;
+        failed = !all || slot_case_make(t, slot, &c) != 0;
+        if (failed)
+            break;
+        taken++;
+        for (int kv = 0; kv < tiles; kv++) {
+            int first;
+            const struct matrix tile = tile_of(m, &c, ch, at, kv, &first);
+            for (int r = 0; tile.data && r < tile.rows; r++)
+                sights[(*n)++] = (struct sight){at[0], first + r, find_row(all, n_all, hash_of(&tile, r))};
+        }
+        slot_case_free(&c);
+    }
+    free(all);
+    if (!failed)
+        return sights;
+    free(sights);
+    return NULL;
+}
+
+/* Where the rule reads a row; -1: outside of everything. */
+static int64_t read_at(const struct memory *m, const struct address *a, int batch, int64_t row)
+{
+    const struct asc_problem *p = m->p;
+    const int64_t size = p->page_size, i = size ? row / size : 0, entries = (int64_t)p->batch * m->table_pages;
+    int64_t entry, page, at = -1;
+    switch (a->rule) {
+    case TABLE_AT:
+        entry = a->by_batch * batch + a->by_page * i + a->plus;
+        at = entry < 0 || entry >= entries ? -1 : p->page_table[entry] * size + row % size;
+        break;
+    case PAGE_NUMBER:
+        page = a->by_batch * batch + a->by_page * i + a->plus;
+        at = page < 0 || page >= p->pages ? -1 : page * size + row % size;
+        break;
+    case PAGE_ROWS:
+        entry = (int64_t)batch * m->table_pages + row / a->rows;
+        at = entry >= entries ? -1 : p->page_table[entry] * size + row % a->rows;
+        break;
+    case BEGIN_NEXT:
+        at = m->begin[batch + 1] + row;
+        break;
+    case BEGIN_PREVIOUS:
+        at = m->begin[batch > 0 ? batch - 1 : 0] + row;
+        break;
+    case BEGIN_OTHERS:
+        for (int b = at = 0; b < batch; b++)
+            at += m->which == 'q' ? asc_kv_len(p, b) : asc_q_len(p, b);
+        at += row;
+        break;
+    case BEGIN_STEPS:
+        at = a->by_batch * batch + a->plus + row;
+        break;
+    case RULES:
+        break;
+    }
+    return at < m->n ? at : -1;
+}
+
+/* What a sight is counted by: the entry of the table, the page, the begin of the sequence. */
+static int64_t counted(const struct memory *m, enum reading rule, const struct sight *s)
+{
+    const int64_t size = m->p->page_size, owner = m->owner[s->at];
+    return rule == TABLE_AT      ? owner / m->rows * m->table_pages + owner % m->rows / size
+           : rule == PAGE_NUMBER ? s->at / size
+                                 : s->at - s->row;
+}
+
+/* Solves by_batch, by_page and plus from sights that determine them. */
+static bool solve(const struct memory *m, const struct sight *sights, size_t n, struct address *a)
+{
+    const int64_t size = m->paged ? m->p->page_size : 1;
+    const struct sight *first = NULL, *other_page = NULL, *other_batch = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct sight *s = &sights[i];
+        if (s->at < 0)
+            continue;
+        first = first ? first : s;
+        if (!other_page && s->batch == first->batch && s->row / size != first->row / size)
+            other_page = s;
+        if (!other_batch && s->batch != first->batch)
+            other_batch = s;
+    }
+    if (!first || (m->paged && !other_page))
+        return false;
+    a->by_page = 0;
+    if (m->paged) {
+        const int64_t pages = other_page->row / size - first->row / size;
+        const int64_t step = counted(m, a->rule, other_page) - counted(m, a->rule, first);
+        if (step % pages)
+            return false;
+        a->by_page = step / pages;
+    }
+    a->plus = counted(m, a->rule, first) - a->by_page * (first->row / size);
+    a->by_batch = a->rule == TABLE_AT ? m->table_pages : 0;
+    if (other_batch) {
+        const int64_t there = counted(m, a->rule, other_batch) - a->by_page * (other_batch->row / size);
+        const int64_t batches = other_batch->batch - first->batch;
+        if ((there - a->plus) % batches)
+            return false;
+        a->by_batch = (there - a->plus) / batches;
+    }
+    a->plus -= a->by_batch * first->batch;
+    return true;
+}
+
+static bool fits(const struct memory *m, const struct address *a, const struct sight *sights, size_t n)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = read_at(m, a, sights[i].batch, sights[i].row);
+        const bool nobodys = at < 0 || m->owner[at] < 0;
+        if (sights[i].at >= 0 ? at != sights[i].at : !nobodys)
+            return false;
+        told += at >= 0 && at != place_of(m, sights[i].batch, sights[i].row);
+    }
+    return told >= TOLD_LEAST;
+}
+
+/* Whether all rows of a slot are those that the rule reads: of an unused page, NaN. */
+static int check_slot(const struct memory *m, const struct address *a, enum asc_channel ch, int slot, bool *holds)
+{
+    const int32_t *at = trace_slot_place(m->t, slot);
+    struct slot_case c;
+    if (slot_case_make(m->t, slot, &c) != 0)
+        return -1;
+    for (int kv = 0; kv < (channel_per_kv(ch) ? m->t->layout.kv_tiles : 1) && *holds; kv++) {
+        int first;
+        const struct matrix tile = tile_of(m, &c, ch, at, kv, &first);
+        for (int r = 0; tile.data && r < tile.rows && *holds; r++) {
+            const int64_t from = read_at(m, a, at[0], first + r);
+            if (from < 0)
+                continue;
+            if (m->owner[from] < 0) {
+                *holds = is_nan_row(&tile, r);
+            } else {
+                const struct matrix row = row_at(m, kv_head_of(m, at), m->owner[from]);
+                *holds = same_row(&tile, r, &row);
+            }
+        }
+    }
+    slot_case_free(&c);
+    return 0;
+}
+
+static int check(const struct judgement *j, const struct memory *m, const struct address *a, enum asc_channel ch,
+                 bool *holds)
+{
+    const int n = j->n_slots < SLOTS_CHECKED ? j->n_slots : SLOTS_CHECKED;
+    int failed = 0;
+    for (int i = 0; i < n && *holds && !failed; i++) {
+        const int slot = (int)((int64_t)i * j->n_slots / n);
+        if (judgement_slot_done(j, slot))
+            failed = check_slot(m, a, ch, slot, holds);
+    }
+    return failed;
+}
+
+/* "3 batch + i + 1" */
+static void say_sum(const struct address *a, char out[64])
+{
+    char batch[24] = "", page[24] = "", plus[24] = "";
+    if (a->by_batch == 1)
+        snprintf(batch, sizeof batch, "batch");
+    else if (a->by_batch)
+        snprintf(batch, sizeof batch, "%lld batch", (long long)a->by_batch);
+    if (a->by_page == 1)
+        snprintf(page, sizeof page, "%si", *batch ? " + " : "");
+    else if (a->by_page)
+        snprintf(page, sizeof page, "%s%lld i", *batch ? " + " : "", (long long)a->by_page);
+    if (a->plus || (!*batch && !*page))
+        snprintf(plus, sizeof plus, "%s%lld",
+                 !*batch && !*page ? ""
+                 : a->plus < 0     ? " - "
+                                   : " + ",
+                 (long long)(a->plus < 0 && (*batch || *page) ? -a->plus : a->plus));
+    snprintf(out, 64, "%s%s%s", batch, page, plus);
+}
+
+static void say(const struct memory *m, const struct address *a, char out[ADDRESS_BYTES])
+{
+    const int size = m->p->page_size;
+    const char other = m->which == 'q' ? 'k' : 'q', own = m->which == 'q' ? 'q' : 'k';
+    const long long plus = (long long)a->plus, pitch = m->table_pages;
+    char sum[64];
+    say_sum(a, sum);
+    switch (a->rule) {
+    case TABLE_AT:
+        if (a->by_page == 1 && a->by_batch == pitch)
+            snprintf(out, ADDRESS_BYTES, "the page table is read at [batch][i %c %lld] for page i, key / %d",
+                     plus < 0 ? '-' : '+', plus < 0 ? -plus : plus, size);
+        else if (a->by_page == 1 && a->by_batch == 0 && plus % pitch == 0)
+            snprintf(out, ADDRESS_BYTES, "the page table is read at [%lld][i], whatever the sequence", plus / pitch);
+        else if (a->by_batch == 1 && a->by_page == m->p->batch && plus == 0)
+            snprintf(out, ADDRESS_BYTES, "the page table is read as [page][batch]; it is [batch][page]");
+        else
+            snprintf(out, ADDRESS_BYTES, "the page table is read at entry %s; its rows have %lld entries", sum, pitch);
+        break;
+    case PAGE_NUMBER:
+        snprintf(out, ADDRESS_BYTES, "page %s is read for page i of a sequence, whatever the page table says", sum);
+        break;
+    case PAGE_ROWS:
+        snprintf(out, ADDRESS_BYTES,
+                 "the page table is read at [batch][key / %d], with row key %% %d; a page has %d rows", a->rows,
+                 a->rows, size);
+        break;
+    case BEGIN_NEXT:
+        snprintf(out, ADDRESS_BYTES, "a sequence is read from cu_seqlens_%c[batch + 1] on, where the next one begins",
+                 own);
+        break;
+    case BEGIN_PREVIOUS:
+        snprintf(out, ADDRESS_BYTES, "a sequence is read from cu_seqlens_%c[batch - 1] on, where the one before begins",
+                 own);
+        break;
+    case BEGIN_OTHERS:
+        snprintf(out, ADDRESS_BYTES, "a sequence is read from cu_seqlens_%c[batch] on, where that of the %s begins",
+                 other, other == 'q' ? "queries" : "keys");
+        break;
+    case BEGIN_STEPS:
+        if (plus == 0 && a->by_batch == m->rows)
+            snprintf(out, ADDRESS_BYTES,
+                     "a sequence is read from row batch * %d on, as if all had the length of the longest", m->rows);
+        else
+            snprintf(out, ADDRESS_BYTES, "a sequence is read from row %s on", sum);
+        break;
+    case RULES:
+        break;
+    }
+}
+
+/* The first rule that holds, simple ones first. */
+static int find_rule(const struct judgement *j, const struct memory *m, enum asc_channel ch, const struct sight *sights,
+                     size_t n, char out[ADDRESS_BYTES])
+{
+    const int rows[] = {m->t->plan.bc, m->p->page_size * 2, m->p->page_size / 2,
+                        m->t->plan.br, m->p->page_size * 4, 16};
+    for (int rule = m->paged ? TABLE_AT : BEGIN_NEXT; rule <= (m->paged ? PAGE_ROWS : BEGIN_STEPS); rule++)
+        for (size_t i = 0; i < (rule == PAGE_ROWS ? sizeof rows / sizeof *rows : 1); i++) {
+            struct address a = {.rule = (enum reading)rule, .rows = rule == PAGE_ROWS ? rows[i] : 1};
+            bool holds = a.rows > 0 &&
+                         (rule == PAGE_ROWS || (rule >= BEGIN_NEXT && rule < BEGIN_STEPS) || solve(m, sights, n, &a)) &&
+                         fits(m, &a, sights, n);
+            if (holds && check(j, m, &a, ch, &holds) != 0)
+                return -1;
+            if (holds) {
+                say(m, &a, out);
+                return 0;
+            }
+        }
+    return 0;
+}
+
+int addresses_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char out[ADDRESS_BYTES])
+{
+    const struct asc_problem *p = &t->problem;
+    const int types[] = {p->dtype, p->k_dtype, p->v_dtype};
+    const bool paged = ch != asc_q && p->page_size > 0;
+    struct memory m = {0};
+    size_t n = 0;
+    out[0] = '\0';
+    if (ch > asc_v || (!paged && p->layout != ASC_THD) || dtype_is_code((enum dtype)types[ch]))
+        return 0;
+    struct sight *sights = memory_make(t, ch, &m) == 0 ? look(j, &m, ch, &n) : NULL;
+    const int failed = sights ? find_rule(j, &m, ch, sights, n, out) : -1;
+    free(sights);
+    memory_free(&m);
+    return failed;
+}

@@ -1,0 +1,139 @@
+#include "engine/verdict/lengths.h"
+
+#include "engine/oracle/schedule.h"
+#include "engine/verdict/case.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLOTS_LOOKED_AT = 96 };
+
+/* LENGTHS(id, end of the keys, queries and keys that the diagonal goes by, words): b is the batch, B the one before. */
+#define LENGTHS_LIST                                                                                                   \
+    LENGTHS(KEYS_OF_LONGEST, p->kv_len, q(b), p->kv_len, "the kv_len of the longest sequence, %d")                     \
+    LENGTHS(BOTH_OF_LONGEST, p->kv_len, p->q_len, p->kv_len, "kv_len and q_len of the longest sequences, %d and %d")   \
+    LENGTHS(DIAGONAL_OF_LONGEST, k(b), p->q_len, p->kv_len,                                                            \
+            "its diagonal by kv_len and q_len of the longest sequences, %d and %d")                                    \
+    LENGTHS(KEYS_BEFORE, k(B), q(b), k(B), "the kv_len of the sequence before")                                        \
+    LENGTHS(BOTH_BEFORE, k(B), q(B), k(B), "kv_len and q_len of the sequence before")                                  \
+    LENGTHS(KEYS_OF_FIRST, k(0), q(b), k(0), "the kv_len of sequence 0")                                               \
+    LENGTHS(QUERIES_FOR_KEYS, q(b), q(b), q(b), "the q_len of the sequence in the place of its kv_len")                \
+    LENGTHS(NO_END, INT32_MAX, q(b), k(b), "none, what lies behind a sequence is seen")
+
+enum lengths {
+#define LENGTHS(id, end, queries, keys, words) id,
+    LENGTHS_LIST
+#undef LENGTHS
+        LENGTHS_COUNT
+};
+
+static const char *const words[LENGTHS_COUNT] = {
+#define LENGTHS(id, end, queries, keys, words) [id] = words,
+    LENGTHS_LIST
+#undef LENGTHS
+};
+
+#define q(batch) asc_q_len(p, batch)
+#define k(batch) asc_kv_len(p, batch)
+
+/* The key behind the last one that a query of the sequence sees. */
+static int64_t end_by(const struct asc_problem *p, enum lengths by, int b, int64_t query)
+{
+    const int B = b > 0 ? b - 1 : 0;
+    int64_t end = 0, diagonal = query;
+    switch (by) {
+#define LENGTHS(id, end_of_keys, queries, keys, words)                                                                 \
+    case id:                                                                                                           \
+        end = end_of_keys;                                                                                             \
+        diagonal = p->causal == ASC_CAUSAL_TOP_LEFT ? query : query + (keys) - (queries);                              \
+        break;
+        LENGTHS_LIST
+#undef LENGTHS
+    case LENGTHS_COUNT:
+        break;
+    }
+    if (p->causal != ASC_CAUSAL_NONE && diagonal + 1 < end)
+        end = diagonal + 1;
+    return end > 0 ? end : 0;
+}
+#undef q
+#undef k
+
+static bool row_is_written(const struct matrix *m, int row)
+{
+    for (int col = 0; m->data && row < m->rows && col < m->cols; col++)
+        if (!dtype_is_unwritten(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col))
+            return true;
+    return false;
+}
+
+/* How many of the first columns of a row are seen; -1: others are, behind one that is not. */
+static int seen_in(const struct matrix *m, int row)
+{
+    int n = 0, last = 0;
+    for (int col = 0; m->data && row < m->rows && col < m->cols; col++) {
+        const size_t at = (size_t)row * (size_t)m->row_stride + (size_t)col;
+        const bool sees = !dtype_is_unwritten(m->dtype, m->data, at) && dtype_load(m->dtype, m->data, at) != -INFINITY;
+        n += sees;
+        last = sees ? col + 1 : last;
+    }
+    return n == last ? n : -1;
+}
+
+/* What one slot says against the candidates; *differs: of how many keys a row of it is wrong. */
+static void look(const struct trace *t, const struct slot_case *c, const int32_t *at, bool against[LENGTHS_COUNT],
+                 uint64_t *differs)
+{
+    const struct asc_problem *p = &t->problem;
+    const int tiles = t->layout.kv_tiles, bc = t->plan.bc;
+    for (int row = 0; row < c->c.in_q.rows; row++) {
+        int64_t end = 0, visited = 0;
+        bool odd = false;
+        for (int kv = 0; kv < tiles; kv++) {
+            const int own = seen_in(&c->captured[kv * ASC_CHANNELS + asc_s], row);
+            const int cols = c->captured[kv * ASC_CHANNELS + asc_s].cols, behind = seen_in(&c->c.s_padding[kv], row);
+            if (!row_is_written(&c->captured[kv * ASC_CHANNELS + asc_s], row) &&
+                !row_is_written(&c->c.s_padding[kv], row)) /* of a run that ended early, or left out */
+                continue;
+            odd = odd || own < 0 || behind < 0 || (behind > 0 && own < cols) ||
+                  (own + behind > 0 && end < (int64_t)kv * bc);
+            end = own + behind > 0 ? (int64_t)kv * bc + own + behind : end;
+            visited = (int64_t)(kv + 1) * bc;
+        }
+        const int64_t wanted = schedule_range(&c->c, row).last;
+        *differs += (uint64_t)(end > wanted ? end - wanted : wanted - end);
+        for (int i = 0; i < LENGTHS_COUNT; i++) {
+            const int64_t by = end_by(p, (enum lengths)i, at[0], (int64_t)at[2] * t->plan.br + row);
+            against[i] = against[i] || odd || (by < visited ? by : visited) != end;
+        }
+    }
+}
+
+int lengths_words(const struct judgement *j, const struct trace *t, char out[LENGTHS_BYTES])
+{
+    const struct asc_problem *p = &t->problem;
+    bool against[LENGTHS_COUNT] = {false};
+    uint64_t bad = 0, differs = 0;
+    const int n = j->n_slots < SLOTS_LOOKED_AT ? j->n_slots : SLOTS_LOOKED_AT;
+    out[0] = '\0';
+    if ((!p->kv_lens && !p->q_lens) || t->conventions.s_masked != ASC_MASKED_INFINITE || p->window_left >= 0 ||
+        p->window_right >= 0)
+        return 0;
+    for (int i = 0; i < n; i++) {
+        const int slot = (int)((int64_t)i * j->n_slots / n);
+        struct slot_case c;
+        if (!judgement_slot_done(j, slot))
+            continue;
+        if (slot_case_make(t, slot, &c) != 0)
+            return -1;
+        look(t, &c, trace_slot_place(t, slot), against, &differs);
+        slot_case_free(&c);
+        for (int kv = 0; kv < j->kv_tiles; kv++)
+            bad += judgement_count(j, (struct place){slot, kv, asc_s}, false).bad;
+    }
+    for (int i = 0; i < LENGTHS_COUNT && bad && bad <= differs && !*out; i++)
+        if (!against[i]) /* NOLINTNEXTLINE(*-format-nonliteral): the list above */
+            snprintf(out, LENGTHS_BYTES, words[i], p->kv_len, p->q_len);
+    return 0;
+}
