@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 9
+#define ASC_ABI_VERSION 10
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -181,9 +181,9 @@ static inline uint64_t asc_bias_count(const struct asc_problem *problem)
     return problem->bias_kind == ASC_BIAS_NONE ? 0 : one * heads * batch;
 }
 
-/* How split KV deals the kv tiles to its states: ranges of asc_split_tiles() each, one after the other; or tile t to
-   state t % kv_splits. */
-enum asc_kv_deal { ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN };
+/* How split KV deals the kv tiles to its states: ranges of asc_split_tiles() each, one after the other; tile t to state
+   t % kv_splits; or as a table says for each (batch, head, q tile), see asc_kernel.state. */
+enum asc_kv_deal { ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN, ASC_DEAL_MAP };
 
 /* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
 struct asc_plan {
@@ -192,7 +192,7 @@ struct asc_plan {
     /* Split KV, 0 or 1: none. The kv tiles are dealt to so many states, of blocks or of warps of one block: see
        asc_state_of(). Each has m, l and u of its own, which begin anew at the first tile that it visits; o and lse come
        from merging what the states end with, weighted by exp(m + ln l). A state without any key has l = 0 and weighs
-       nothing. */
+       nothing. With ASC_DEAL_MAP: the most that any (batch, head, q tile) has. */
     int32_t kv_splits;
     int32_t kv_deal; /* enum asc_kv_deal */
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
@@ -209,9 +209,10 @@ ASC_INLINE int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
 }
 
 /* The state that kv tile `tile` of a sequence's `kv_tiles` belongs to, from 0; tiles behind the sequence belong to the
-   last one's. Whatever judges, feeds, merges or shows asks here and nowhere else: another way to deal is another case
-   here. */
-ASC_INLINE int32_t asc_state_of(const struct asc_plan *plan, int32_t kv_tiles, int32_t tile)
+   last one's. states: what ASC_DEAL_MAP says of this (batch, head, q tile), by kv tile, a tile of nobody counting as
+   state 0's; unused otherwise. Whatever judges, feeds, merges or shows asks here and nowhere else: another way to deal
+   is another case here. */
+ASC_INLINE int32_t asc_state_of(const struct asc_plan *plan, const int32_t *states, int32_t kv_tiles, int32_t tile)
 {
     if (plan->kv_splits <= 1)
         return 0;
@@ -219,6 +220,8 @@ ASC_INLINE int32_t asc_state_of(const struct asc_plan *plan, int32_t kv_tiles, i
         return tile % plan->kv_splits;
     if (tile >= kv_tiles)
         tile = kv_tiles > 0 ? kv_tiles - 1 : 0;
+    if (plan->kv_deal == ASC_DEAL_MAP)
+        return states && states[tile] >= 0 && states[tile] < plan->kv_splits ? states[tile] : 0;
     return tile / asc_split_tiles(kv_tiles, plan->kv_splits);
 }
 
@@ -296,6 +299,11 @@ struct asc_kernel {
     const char *(*plan)(const struct asc_problem *problem, struct asc_plan *plan);
     /* Launches on `stream` (a cudaStream_t; NULL on the CPU); returns NULL, or one sentence that says what failed. */
     const char *(*launch)(const struct asc_problem *problem, void *stream);
+    /* Of a plan with ASC_DEAL_MAP: the state that a kv tile belongs to, 0 to plan->kv_splits - 1, in any order and with
+       states left empty. Host code, asked before a launch; lengths of sequences and the page table are readable here,
+       other arrays are not. kernel.run calls run.deal() instead. */
+    int32_t (*state)(const struct asc_problem *problem, const struct asc_plan *plan, int32_t batch, int32_t head,
+                     int32_t q_tile, int32_t kv_tile);
     /* In the place of both: calls the kernel's own host code, see run.h. Tiles are br x bc. */
 #if defined(__cplusplus) && ASC_BUILD
     void (*run)(struct asc_run &run);

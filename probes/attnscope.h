@@ -254,9 +254,9 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     const uint32_t asc_kernel_abi = ASC_ABI_VERSION;                                                                   \
     }                                                                                                                  \
     extern "C" bool asc_run_host(const struct ::asc_kernel *kernel, const struct ::asc_problem *problem,               \
-                                 struct ::asc_plan *plan, void *stream, char *why, int size)                           \
+                                 struct ::asc_plan *plan, int32_t *states, void *stream, char *why, int size)          \
     {                                                                                                                  \
-        return ::asc_call_run(*kernel, *problem, plan, stream, why, size);                                             \
+        return ::asc_call_run(*kernel, *problem, plan, states, stream, why, size);                                     \
     }                                                                                                                  \
     extern "C" void asc_describe(struct ::asc_kernel &kernel)
 #else

@@ -186,6 +186,24 @@ struct asc_run {
              corner == ASC_CAUSAL_TOP_LEFT ? "causality begins at the top left" : "causality ends at the bottom right");
         return ask(asc_asked_causal, problem.causal != ASC_CAUSAL_NONE);
     }
+    /* What the scheduler made: kv tiles first .. end - 1 of this place belong to state `state`, 0 to plan.kv_splits
+       - 1. Called for each work item, when a launch has an effect and when none has; plan.kv_deal is then ASC_DEAL_MAP.
+     */
+    void deal(int32_t at_batch, int32_t head, int32_t q_tile, int32_t state, int32_t first, int32_t end)
+    {
+        const int64_t q_tiles = (problem.q_len - 1) / plan.br + 1, kv_tiles = (problem.kv_len - 1) / plan.bc + 1;
+        plan.kv_deal = ASC_DEAL_MAP;
+        need(at_batch >= 0 && at_batch < problem.batch && head >= 0 && head < problem.heads && q_tile >= 0 &&
+                 q_tile < q_tiles && first >= 0 && end <= kv_tiles && state >= 0 &&
+                 state < (plan.kv_splits > 1 ? plan.kv_splits : 1),
+             "run.deal() is given a place, a kv tile or a state that does not exist");
+        int32_t *of_place =
+            states ? states + ((at_batch * (int64_t)problem.heads + head) * q_tiles + q_tile) * kv_tiles : nullptr;
+        for (int32_t tile = first; tile < end && of_place; tile++) {
+            need(of_place[tile] < 0 || of_place[tile] == state, "run.deal() deals a kv tile to two states");
+            of_place[tile] = state;
+        }
+    }
     /* Declines a problem, in a sentence. */
     void need(bool condition, const char *sentence) const
     {
@@ -193,7 +211,8 @@ struct asc_run {
             throw asc_refusal{sentence};
     }
 
-    asc_run(const asc_problem &p, int32_t o_dtype, void *on) : plan(), stream(on), problem(p), asked(0)
+    asc_run(const asc_problem &p, int32_t *dealt, int32_t o_dtype, void *on)
+        : plan(), stream(on), problem(p), asked(0), states(dealt)
     {
         const int64_t total_q = p.cu_seqlens_q ? p.total_q : (int64_t)p.batch * p.q_len;
         const int64_t total_k = p.cu_seqlens_k ? p.total_k : (int64_t)p.batch * p.kv_len;
@@ -217,6 +236,7 @@ struct asc_run {
     }
 
   private:
+    int32_t *states; /* [batch][heads][q_tiles][kv_tiles]; NULL: nobody asks */
     template <class T> T ask(asc_asked what, T value)
     {
         asked |= 1u << what;
@@ -259,11 +279,11 @@ inline bool asc_say(const char *sentence, char *why, int size)
 }
 
 /* Calls kernel.run: for the run itself, or, where `plan` is given, as a rehearsal that fills it but for the threads.
-   False: it declines, with a sentence in `why`. */
-inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, asc_plan *plan, void *stream, char *why,
-                         int size)
+   states: what run.deal() fills, -1 before; or NULL. False: it declines, with a sentence in `why`. */
+inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, asc_plan *plan, int32_t *states,
+                         void *stream, char *why, int size)
 {
-    asc_run run(problem, kernel.o_dtype, stream);
+    asc_run run(problem, states, kernel.o_dtype, stream);
     const char *sentence = nullptr;
     run.plan.br = kernel.br;
     run.plan.bc = kernel.bc;

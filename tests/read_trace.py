@@ -68,7 +68,7 @@ class Trace(File):
                 self.expect("input." + name, "F32", shape)
                 known.add("input." + name)
         check(plan["kv_splits"] >= 0, "kv_splits")
-        check(plan.get("kv_deal", "ranges") in ("ranges", "round-robin"), "kv_deal")
+        check(plan.get("kv_deal", "ranges") in ("ranges", "round-robin", "map"), "kv_deal")
         for channel, dtype in self.types["channels"].items():
             rows, cols, per_kv = CHANNELS[channel]
             tiles = [n_slots] + ([kv_tiles] if per_kv else [])

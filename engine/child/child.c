@@ -351,7 +351,7 @@ int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *pl
         plan->bc = (int32_t)wire_integer(message.json, "bc", 1, 1024, 0);
         plan->threads = (int32_t)wire_integer(message.json, "threads", 1, 1024, 0);
         plan->kv_splits = (int32_t)wire_integer(message.json, "kv_splits", 0, ASC_SPLITS_MAX, 0);
-        plan->kv_deal = (int32_t)wire_integer(message.json, "kv_deal", ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN, 0);
+        plan->kv_deal = (int32_t)wire_integer(message.json, "kv_deal", ASC_DEAL_RANGES, ASC_DEAL_MAP, 0);
         plan->workspace_bytes =
             (uint64_t)wire_integer(message.json, "workspace_bytes", 0, (long long)ASC_WORKSPACE_MAX, 0);
         plan->error_limit = (float)wire_number(message.json, "error_limit", 0);

@@ -117,6 +117,9 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
             err_set(err, ERR_INPUT, "capture",
                     "sequences of their own lengths and pages are not taken yet: expected all of one length, in the "
                     "layout BHLD or BLHD");
+    if (!failed && d->t->plan.kv_deal == ASC_DEAL_MAP)
+        failed = err_set(err, ERR_INPUT, "capture",
+                         "splits by a map are not taken yet: expected kv tiles dealt as ranges or round-robin");
     return failed ? -1 : 0;
 }
 

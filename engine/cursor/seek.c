@@ -18,13 +18,13 @@ int seek_begin(struct seek *k)
 static int visited_before(const struct seek *k, const struct place *places, int at)
 {
     const struct place here = places[at];
-    const struct asc_plan *plan = &k->trace->plan;
-    const int tiles = trace_kv_tiles(k->trace, trace_slot_place(k->trace, here.slot)[0]);
     if (!channel_per_kv(here.channel) || !trace_first_stamp(k->trace, here.channel, here.slot, here.kv))
         return -1;
     while (--at >= 0)
         if (places[at].channel == here.channel && places[at].kv != here.kv)
-            return asc_state_of(plan, tiles, places[at].kv) == asc_state_of(plan, tiles, here.kv) ? places[at].kv : -1;
+            return trace_state(k->trace, here.slot, places[at].kv) == trace_state(k->trace, here.slot, here.kv)
+                       ? places[at].kv
+                       : -1;
     return -1;
 }
 

@@ -97,7 +97,7 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     if (trace_attach(request->fd, &run->problem, &run->plan, &run->probes, &run->trace, &run->n_bytes, err) != 0 ||
         take_values(run, request, err) != 0 ||
         pinned_hold(request->fd, run->opened ? layout_of(run)->values_offset : run->n_bytes, &run->pinned, err) != 0 ||
-        take_fed(run, request, err) != 0)
+        take_fed(run, request, err) != 0 || debuggee_deal(kernel, &run->problem, &run->plan, run->trace, err) != 0)
         return -1;
     struct asc_device *probes = &run->probes;
     const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;

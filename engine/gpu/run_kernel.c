@@ -30,10 +30,15 @@ int debuggee_prepare(char *device, size_t size, char *why, size_t why_size)
     return 0;
 }
 
-void *debuggee_array_new(size_t bytes)
+void *debuggee_array_new(size_t bytes, const void *from)
 {
     void *array = NULL;
-    return cudaMalloc(&array, bytes) == cudaSuccess ? array : NULL;
+    if (cudaMalloc(&array, bytes) != cudaSuccess)
+        return NULL;
+    if (!from || cudaMemcpy(array, from, bytes, cudaMemcpyHostToDevice) == cudaSuccess)
+        return array;
+    cudaFree(array);
+    return NULL;
 }
 
 void debuggee_array_free(void *array)

@@ -70,13 +70,15 @@ int schedule_splits(const struct oracle_case *c)
 {
     if (c->kv_splits > 1 && c->kv_deal == ASC_DEAL_ROUND_ROBIN)
         return c->kv_splits < c->kv_tiles ? c->kv_splits : c->kv_tiles;
+    if (c->kv_splits > 1 && c->kv_deal == ASC_DEAL_MAP)
+        return c->kv_splits;
     return schedule_split(c, c->kv_tiles - 1) + 1; /* contiguous ranges: the last tile is in the last one */
 }
 
 int schedule_split(const struct oracle_case *c, int kv)
 {
     const struct asc_plan plan = {.kv_splits = c->kv_splits, .kv_deal = c->kv_deal};
-    return asc_state_of(&plan, c->kv_len > 0 ? (c->kv_len - 1) / c->bc + 1 : 0, kv);
+    return asc_state_of(&plan, c->states, c->kv_len > 0 ? (c->kv_len - 1) / c->bc + 1 : 0, kv);
 }
 
 int schedule_nth(const struct oracle_case *c, int i)
@@ -84,8 +86,12 @@ int schedule_nth(const struct oracle_case *c, int i)
     if (c->n_visited > 0)
         return c->order[i];
     const int splits = schedule_splits(c);
-    if (c->kv_deal != ASC_DEAL_ROUND_ROBIN || splits == 1)
+    if (c->kv_deal == ASC_DEAL_RANGES || splits == 1)
         return i;
+    for (int split = 0; c->kv_deal == ASC_DEAL_MAP && split < splits; split++)
+        for (int kv = 0; kv < c->kv_tiles; kv++)
+            if (schedule_split(c, kv) == split && i-- == 0)
+                return kv;
     /* The first ones have a tile more than the others. */
     const int tiles = c->kv_tiles / splits, more = c->kv_tiles % splits, of_more = more * (tiles + 1);
     const int split = i < of_more ? i / (tiles + 1) : more + (i - of_more) / tiles;

@@ -32,8 +32,8 @@ bool schedule_sees(const struct oracle_case *c, int kv);
 /* Whether no row of this q tile sees any key of the tile: a kernel may visit it or skip it. */
 bool schedule_masked(const struct oracle_case *c, int kv);
 
-/* How many splits the kv tiles are dealt to, those without a tile left out (1: they are not), and which one a tile
-   belongs to. */
+/* How many splits the kv tiles are dealt to (1: they are not), and which one a tile belongs to. Those behind the last
+   one with a tile are left out, unless a map deals. */
 int schedule_splits(const struct oracle_case *c);
 int schedule_split(const struct oracle_case *c, int kv);
 

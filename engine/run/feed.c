@@ -71,6 +71,8 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     if (a->kv_deal != b->kv_deal)
         return err_set(err, ERR_INPUT, path, "cannot feed this run: its kv tiles are dealt as %s, the kernel's as %s",
                        plan_deal_names[b->kv_deal], plan_deal_names[a->kv_deal]);
+    if (!trace_same_states(run, from))
+        return err_set(err, ERR_INPUT, path, "cannot feed this run: its kv tiles are dealt to other splits");
     if (!conventions_same(&run->conventions, &from->conventions))
         return err_set(err, ERR_INPUT, path, "cannot feed this run: its kernel declares different conventions");
     if (!same_tensor(run, from, 'q') || !same_tensor(run, from, 'k') || !same_tensor(run, from, 'v'))

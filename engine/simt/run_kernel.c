@@ -59,9 +59,12 @@ int debuggee_rehearse(bool begin)
     return (int)simt_rehearse(begin);
 }
 
-void *debuggee_array_new(size_t bytes)
+void *debuggee_array_new(size_t bytes, const void *from)
 {
-    return calloc(1, bytes); /* pages that nobody reads take no memory */
+    void *array = calloc(1, bytes); /* pages that nobody reads take no memory */
+    if (array && from)
+        memcpy(array, from, bytes);
+    return array;
 }
 
 void debuggee_array_free(void *array)
@@ -233,7 +236,8 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     struct mappings mappings;
     struct err err = {0};
     *result = (struct launch_result){.workers = request->workers > 0 ? request->workers : usable_cores()};
-    if (map_traces(request, &problem, &plan, &device, &mappings, &err)) {
+    if (map_traces(request, &problem, &plan, &device, &mappings, &err) ||
+        debuggee_deal(kernel, &problem, &plan, mappings.live, &err)) {
         say_refused(result, &err);
         unmap_traces(&mappings);
         return;

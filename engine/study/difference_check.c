@@ -43,6 +43,8 @@ static int check_plan(const struct pair *x, struct err *err)
     if (a->kv_deal != b->kv_deal)
         return refuse(x, "its kv tiles are dealt to the splits as %s, there as %s", plan_deal_names[b->kv_deal],
                       plan_deal_names[a->kv_deal]);
+    if (!trace_same_states(x->a, x->b))
+        return refuse(x, "its kv tiles are dealt to other splits of the %d", (int)a->kv_splits);
     if (a->l_lanes != b->l_lanes)
         return refuse(x, "its l has %d lanes, there %d", b->l_lanes, a->l_lanes);
     return 0;

@@ -32,7 +32,8 @@ const char *const problem_bias_names[] = {
     [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
     [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
 
-const char *const plan_deal_names[] = {[ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", NULL};
+const char *const plan_deal_names[] = {
+    [ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", [ASC_DEAL_MAP] = "map", NULL};
 
 const char *const memory_names[] = {"auto", "pinned", "device", "guard", NULL};
 const char *const memory_meanings[] = {"", "pinned memory", "device memory", "device memory that a guardian keeps",
@@ -300,9 +301,9 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
         return err_set(err, ERR_INPUT, "plan", "%d threads; a block has 1 to 1024", plan->threads);
     if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX)
         return err_set(err, ERR_INPUT, "plan", "%d kv splits; allowed are 0 to %d", plan->kv_splits, ASC_SPLITS_MAX);
-    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN)
-        return err_set(err, ERR_INPUT, "plan", "kv_deal is %d; it is %d or %d", plan->kv_deal, ASC_DEAL_RANGES,
-                       ASC_DEAL_ROUND_ROBIN);
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_MAP)
+        return err_set(err, ERR_INPUT, "plan", "kv_deal is %d; it is %d to %d", plan->kv_deal, ASC_DEAL_RANGES,
+                       ASC_DEAL_MAP);
     if (plan->l_lanes < 0 || plan->l_lanes > 1024)
         return err_set(err, ERR_INPUT, "plan", "%d partial sums in a row of l; there are 0 to 1024", plan->l_lanes);
     if (plan->workspace_bytes > ASC_WORKSPACE_MAX)
@@ -433,6 +434,8 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.q_lens = part(&size, p->has_q_lens ? length_bytes : 0, DTYPE_I32);
     l.kv_lens = part(&size, p->has_kv_lens ? length_bytes : 0, DTYPE_I32);
     l.page_table = part(&size, tensor_bytes(&size, p->batch, asc_table_pages(p), 1, 1, DTYPE_I32), DTYPE_I32);
+    const int deals = plan->kv_splits > 1 && plan->kv_deal == ASC_DEAL_MAP ? l.kv_tiles : 0;
+    l.states = part(&size, tensor_bytes(&size, p->batch, p->heads, l.q_tiles, deals, DTYPE_I32), DTYPE_I32);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
     l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);

@@ -2,8 +2,8 @@
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
      struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
-   any | lengths and page table, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 | dropped,
-   mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | values of each channel,
+   any | lengths, page table and states, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
+   dropped, mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | values of each channel,
    [slots][kv tiles][rows][cols] so that all values lie behind everything else, as one piece: they may be written in
    another memory and come here afterwards, while the stamps are always written here. A tile begins at a multiple of
    ASC_TILE_ALIGN bytes. */
@@ -42,6 +42,7 @@ struct layout {
     /* i32 [batch], [batch], [batch][asc_table_pages()]; 0 bytes where the problem has none. q, k, v and o are [batch]
        and padded to q_len and kv_len whatever a kernel gets: THD lies as BLHD does. */
     struct layout_part q_lens, kv_lens, page_table;
+    struct layout_part states;     /* i32 [batch][heads][q_tiles][kv_tiles] with ASC_DEAL_MAP, -1: of nobody; else 0 */
     struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
     struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;

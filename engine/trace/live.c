@@ -50,11 +50,12 @@ static int same_layout(const struct layout *a, const struct layout *b)
                same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
                same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) &&
                same_part(&a->q_lens, &b->q_lens) && same_part(&a->kv_lens, &b->kv_lens) &&
-               same_part(&a->page_table, &b->page_table) && same_part(&a->slots, &b->slots) &&
-               same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
-               same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
-               a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
-               a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
+               same_part(&a->page_table, &b->page_table) && same_part(&a->states, &b->states) &&
+               same_part(&a->slots, &b->slots) && same_part(&a->slot_index, &b->slot_index) &&
+               same_part(&a->dropped, &b->dropped) && same_part(&a->mistyped, &b->mistyped) &&
+               a->stamps_offset == b->stamps_offset && a->values_offset == b->values_offset &&
+               a->total_bytes == b->total_bytes && a->n_slots == b->n_slots && a->q_tiles == b->q_tiles &&
+               a->kv_tiles == b->kv_tiles && a->warps == b->warps;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct asc_channel_map *x = &a->channel[ch], *y = &b->channel[ch];
         const struct asc_stamp_map *s = &a->stamp[ch], *t = &b->stamp[ch];
@@ -124,6 +125,12 @@ static unsigned char *map_checked(int fd, int protection, size_t *n_bytes, struc
     }
     *n_bytes = size;
     return trace;
+}
+
+int32_t *live_states(void *live)
+{
+    const struct layout_part *part = &((const struct live_header *)live)->layout.states;
+    return part->bytes ? (int32_t *)(void *)((unsigned char *)live + part->offset) : NULL;
 }
 
 static const void *live_part(const unsigned char *trace, const struct layout_part *part)

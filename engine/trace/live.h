@@ -26,6 +26,9 @@ struct live_header {
 int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, void **mapping, size_t *n_bytes,
               struct err *err);
 
+/* [batch][heads][q_tiles][kv_tiles] of a mapped live trace: what ASC_DEAL_MAP deals; NULL: nothing is dealt so. */
+int32_t *live_states(void *live);
+
 /* Sets a registration to the defaults of abi.h, but for dtypes, 0; the debuggee's main calls it, then asc_describe().
  */
 void asc_kernel_defaults(struct asc_kernel *kernel);
@@ -36,7 +39,7 @@ extern const uint32_t asc_kernel_abi;
 void asc_describe(struct asc_kernel *kernel);
 /* kernel->run, by run.h's asc_call_run(). */
 bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan,
-                  void *stream, char *why, int size);
+                  int32_t *states, void *stream, char *why, int size);
 int asc_bind(const struct asc_device *device);
 
 /* The device's view of a trace mapped at `trace`: pointers into the mapping, strides of its layout. */

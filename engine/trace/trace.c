@@ -234,6 +234,29 @@ const int32_t *trace_slot_place(const struct trace *t, int slot)
     return t->slots + (size_t)slot * 3;
 }
 
+const int32_t *trace_states(const struct trace *t, const int32_t place[3])
+{
+    const struct layout *l = &t->layout;
+    const size_t heads = (size_t)t->problem.heads, q_tiles = (size_t)l->q_tiles;
+    const size_t row = ((size_t)place[0] * heads + (size_t)place[1]) * q_tiles + (size_t)place[2];
+    const int32_t *states = (const int32_t *)(const void *)(t->bytes + l->states.offset);
+    return t->plan.kv_deal == ASC_DEAL_MAP && l->states.bytes ? states + row * (size_t)l->kv_tiles : NULL;
+}
+
+int trace_state(const struct trace *t, int slot, int kv)
+{
+    const int32_t *place = trace_slot_place(t, slot);
+    return asc_state_of(&t->plan, trace_states(t, place), trace_kv_tiles(t, place[0]), kv);
+}
+
+bool trace_same_states(const struct trace *a, const struct trace *b)
+{
+    static const int32_t first[3];
+    const int32_t *of_a = trace_states(a, first), *of_b = trace_states(b, first);
+    return a->plan.kv_splits == b->plan.kv_splits && a->plan.kv_deal == b->plan.kv_deal &&
+           (!of_a || !of_b || memcmp(of_a, of_b, a->layout.states.bytes) == 0);
+}
+
 static uint64_t counter(const struct trace *t, const struct layout_part *part, enum asc_channel ch)
 {
     return ((const uint64_t *)(const void *)(t->bytes + part->offset))[ch];

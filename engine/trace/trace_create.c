@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 9 + ASC_CHANNELS };
+enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 10 + ASC_CHANNELS };
 
 /* A range of the file and what it is filled with. */
 struct part {
@@ -117,6 +117,7 @@ static void patterns_free(struct patterns *p)
 static void list_parts(const struct layout *l, const struct trace_inputs *inputs, const struct patterns *patterns,
                        struct part parts[PARTS])
 {
+    static const unsigned char nobody[] = {0xFF, 0xFF, 0xFF, 0xFF};
     const struct part first[] = {
         given_part(&l->q, inputs->of[0], patterns->of[l->q.dtype]),
         given_part(&l->k, inputs->of[1], patterns->of[l->k.dtype]),
@@ -126,6 +127,7 @@ static void list_parts(const struct layout *l, const struct trace_inputs *inputs
         given_part(&l->v_given, inputs->given[2], patterns->of[DTYPE_F16]),
         given_part(&l->o, NULL, patterns->of[l->o.dtype]),
         given_part(&l->lse, NULL, patterns->of[l->lse.dtype]),
+        {l->states.offset, l->states.bytes, nobody, sizeof nobody},
         {l->stamps_offset, l->values_offset - l->stamps_offset, patterns->of[DTYPE_I64], PATTERN_BYTES}};
     uint64_t end = l->total_bytes;
     memcpy(parts, first, sizeof first);
@@ -228,11 +230,11 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    enum { PARTS = 21 };
+    enum { PARTS = 22 };
     const struct layout_part *parts[PARTS] = {
-        &l->q,      &l->k,       &l->v,          &l->o,       &l->lse,        &l->sink,    &l->alibi,
-        &l->bias,   &l->q_scale, &l->k_scale,    &l->v_scale, &l->q_given,    &l->k_given, &l->v_given,
-        &l->q_lens, &l->kv_lens, &l->page_table, &l->slots,   &l->slot_index, &l->dropped, &l->mistyped};
+        &l->q,          &l->k,       &l->v,       &l->o,          &l->lse,     &l->sink,    &l->alibi,  &l->bias,
+        &l->q_scale,    &l->k_scale, &l->v_scale, &l->q_given,    &l->k_given, &l->v_given, &l->q_lens, &l->kv_lens,
+        &l->page_table, &l->states,  &l->slots,   &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
     for (size_t i = 0; i < PARTS && result == 0; i++)
         result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TENSORS_MAX = 20 + 2 * ASC_CHANNELS };
+enum { TENSORS_MAX = 21 + 2 * ASC_CHANNELS };
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
@@ -143,6 +143,13 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
         map = add(&list, "input.", "page_table", DTYPE_I32, &l->page_table.offset);
         add_dim(map, p->batch);
         add_dim(map, asc_table_pages(p));
+    }
+    if (l->states.bytes) {
+        map = add(&list, "", "state", DTYPE_I32, &l->states.offset);
+        add_dim(map, p->batch);
+        add_dim(map, p->heads);
+        add_dim(map, l->q_tiles);
+        add_dim(map, l->kv_tiles);
     }
     map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
@@ -368,6 +375,17 @@ static int index_slots(const char *path, struct trace *t, struct err *err)
     return trace_index_slots(t, (const int32_t(*)[3])(const void *)t->slots, path, index, err);
 }
 
+static int check_states(const char *path, const struct trace *t, struct err *err)
+{
+    const struct layout_part *part = &t->layout.states;
+    const int32_t *states = (const int32_t *)(const void *)(t->bytes + part->offset);
+    for (size_t i = 0; i < part->bytes / sizeof *states; i++)
+        if (states[i] < -1 || states[i] >= t->plan.kv_splits)
+            return err_set(err, ERR_INPUT, path, "tensor 'state' holds %d; expected -1 to %d, kv_splits - 1", states[i],
+                           t->plan.kv_splits - 1);
+    return 0;
+}
+
 static int read_trace(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
 {
     struct layout_types types;
@@ -377,7 +395,7 @@ static int read_trace(const struct safetensors *file, const char *path, struct t
         return -1;
     if (layout_make(&t->problem, &t->plan, &types, n_slots, &t->layout, &inner) != 0)
         return err_set(err, inner.code, path, "%s: %s", inner.where, inner.message);
-    if (place_tensors(file, path, t, err) != 0)
+    if (place_tensors(file, path, t, err) != 0 || check_states(path, t, err) != 0)
         return -1;
     const struct layout *l = &t->layout;
     const struct layout_part *parts[] = {&l->q_lens, &l->kv_lens, &l->page_table};

@@ -34,15 +34,15 @@ static int by_visit(const void *a, const void *b)
 
 int visiting_order(const struct trace *t, int slot, int *order)
 {
-    const int tiles = slot < 0 ? 0 : trace_kv_tiles(t, trace_slot_place(t, slot)[0]);
     int n = 0, sorted = 1;
     struct visit *visits = malloc((size_t)t->layout.kv_tiles * sizeof *visits);
     if (!visits)
         return -1;
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
-        const struct visit v = {first_visit(t, slot, kv), asc_state_of(&t->plan, tiles, kv), kv};
+        struct visit v = {first_visit(t, slot, kv), 0, kv};
         if (!v.when)
             continue;
+        v.state = trace_state(t, slot, kv);
         sorted = sorted && (n == 0 || by_visit(&visits[n - 1], &v) < 0);
         visits[n++] = v;
     }
@@ -59,9 +59,9 @@ enum { ALPHA_SEEN = 1, ALPHA_LEFT_OUT };
 /* Whether a probe saw alpha on the first tile of any state; 0: the slot has no tile that was visited. */
 static int alpha_first_of(const struct trace *t, int slot, int *order)
 {
-    const int tiles = trace_kv_tiles(t, trace_slot_place(t, slot)[0]), n = visiting_order(t, slot, order);
+    const int n = visiting_order(t, slot, order);
     for (int i = 0; i < n; i++) /* a state's tiles stand together */
-        if ((i == 0 || asc_state_of(&t->plan, tiles, order[i]) != asc_state_of(&t->plan, tiles, order[i - 1])) &&
+        if ((i == 0 || trace_state(t, slot, order[i]) != trace_state(t, slot, order[i - 1])) &&
             trace_first_stamp(t, asc_alpha, slot, order[i]))
             return ALPHA_SEEN;
     return n > 0 ? ALPHA_LEFT_OUT : 0;
@@ -278,6 +278,7 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
     c->kv_splits = t->plan.kv_splits;
     c->kv_deal = t->plan.kv_deal;
+    c->states = trace_states(t, place);
     if (sink) {
         c->has_sink = true;
         c->sink = (double)sink[place[1]];

@@ -105,16 +105,17 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
         out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
 
     struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
-    int *begun = calloc((size_t)j->kv_tiles, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
+    const size_t states = (size_t)(t->plan.kv_splits > j->kv_tiles ? t->plan.kv_splits : j->kv_tiles);
+    int *begun = calloc(states, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
     failed = !places || !begun;
     for (int slot = 0; slot < j->n_slots && !failed; slot++) {
         if (!judgement_slot_done(j, slot))
             continue;
-        const int n = judgement_sequence(t, slot, places), tiles = trace_kv_tiles(t, trace_slot_place(t, slot)[0]);
+        const int n = judgement_sequence(t, slot, places);
         failed = n < 0;
-        memset(begun, -1, (size_t)j->kv_tiles * sizeof *begun);
+        memset(begun, -1, states * sizeof *begun);
         for (int i = 0; i < n; i++) {
-            const int state = asc_state_of(&t->plan, tiles, places[i].kv);
+            const int state = trace_state(t, slot, places[i].kv);
             const bool per_kv = channel_per_kv(places[i].channel);
             if (per_kv && begun[state] < 0)
                 begun[state] = places[i].kv;

@@ -2,6 +2,7 @@
 #ifndef DEBUGGEE_DEBUGGEE_H
 #define DEBUGGEE_DEBUGGEE_H
 
+#include "engine/base/err.h"
 #include "engine/base/guardian.h"
 #include "engine/base/wire.h"
 #include "engine/trace/event.h"
@@ -54,9 +55,10 @@ void debuggee_host(struct asc_kernel *kernel);
 /* true: launches have no effect from here on, but to be seen. false: they have again; returns how many threads a block
    had at most, 0 where nothing was launched. */
 int debuggee_rehearse(bool begin);
-bool debuggee_in_host_code(void);       /* the kernel's own runs, and its launches have an effect */
-void *debuggee_array_new(size_t bytes); /* as the kernel addresses it; NULL: no memory */
-void debuggee_array_free(void *array);  /* NULL is legal */
+bool debuggee_in_host_code(void); /* the kernel's own runs, and its launches have an effect */
+/* As the kernel addresses it, with these bytes in it where `from` is given; NULL: no memory. */
+void *debuggee_array_new(size_t bytes, const void *from);
+void debuggee_array_free(void *array); /* NULL is legal */
 
 /* A kernel's own words; JSON takes UTF-8 only, and a sentence cut to its buffer may end within a character. */
 json_t *debuggee_words(const char *text);
@@ -64,6 +66,12 @@ json_t *debuggee_words(const char *text);
 /* Before a launch: forget earlier cancels. From any thread: stop the launch under way, if the backend can. */
 void debuggee_arm(void);
 void debuggee_cancel(void);
+
+/* What ASC_DEAL_MAP deals is filled in before a launch: in live_states() of its trace, by the kernel's own state(), or
+   by host code during the launch. problem: with the trace's own arrays. -1: what it says is no state, why says it. */
+int debuggee_deal(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
+                  void *live, struct err *err);
+void debuggee_host_deals(int32_t *to); /* of kernel->run; NULL is legal */
 
 /* Plans a problem. -1: declined, the sentence in why. */
 int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan, char *why,

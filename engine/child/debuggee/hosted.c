@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static struct asc_kernel hosted;
+static int32_t *states; /* of the trace of the next launch */
 static char why[512];
 
 static struct {
@@ -49,33 +50,57 @@ static const char *call(const struct asc_problem *problem, struct asc_plan *plan
     }
     host.inside = true;
     host.rehearsed = plan != NULL;
-    const bool done = asc_run_host(&hosted, problem, plan, stream, why, sizeof why);
+    const bool done = asc_run_host(&hosted, problem, plan, plan ? NULL : states, stream, why, sizeof why);
     host.inside = false;
     return done ? NULL : why;
 }
 
-/* With arrays of its own, which nobody fills: at the time of a plan there is no trace. */
+/* What a scheduler on the host reads: sequences of the full length one behind the other, page 0. -1: no memory. */
+static int fill_numbers(const struct asc_problem *p, int32_t **lens, int32_t **ends)
+{
+    const size_t n = (size_t)p->batch + 1;
+    for (int i = 0; i < 2; i++) {
+        const int32_t length = i ? p->kv_len : p->q_len;
+        lens[i] = malloc(n * sizeof(int32_t));
+        ends[i] = malloc(n * sizeof(int32_t));
+        if (!lens[i] || !ends[i])
+            return -1;
+        for (size_t b = 0; b < n; b++) {
+            lens[i][b] = length;
+            ends[i][b] = (int32_t)b * length;
+        }
+    }
+    return 0;
+}
+
+/* With arrays of its own, which but for the lengths of sequences nobody fills: at the time of a plan there is no trace.
+ */
 static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
 {
     struct asc_problem p = *problem;
     const size_t queries = (size_t)p.batch * (size_t)p.heads * (size_t)p.q_len, d = (size_t)p.head_dim;
     const size_t rows = p.page_size ? (size_t)p.pages * (size_t)p.page_size : (size_t)p.batch * (size_t)p.kv_len;
     const size_t keys = rows * (size_t)p.kv_heads, numbers = ((size_t)p.batch + 1) * sizeof(int32_t);
-    const size_t bytes[] = {queries * d * dtype_bytes((enum dtype)p.dtype),
-                            keys * d * dtype_bytes((enum dtype)p.k_dtype),
-                            keys * d * dtype_bytes((enum dtype)p.v_dtype),
-                            queries * d * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)),
-                            queries * sizeof *p.lse,
-                            p.has_q_lens ? numbers : 0,
-                            p.has_kv_lens ? numbers : 0,
-                            p.layout == ASC_THD ? numbers : 0,
-                            p.layout == ASC_THD && !p.page_size ? numbers : 0,
-                            (size_t)p.batch * (size_t)asc_table_pages(&p) * sizeof(int32_t)};
-    enum { N = sizeof bytes / sizeof *bytes };
+    const size_t entries = (size_t)p.batch * (size_t)asc_table_pages(&p);
+    int32_t *lens[2] = {NULL}, *ends[2] = {NULL}, *table = calloc(entries + 1, sizeof *table);
+    const char *sentence = fill_numbers(&p, lens, ends) != 0 || !table ? "there is no memory for its arrays" : NULL;
+    const struct {
+        size_t bytes;
+        const void *from;
+    } arrays[] = {{queries * d * dtype_bytes((enum dtype)p.dtype), NULL},
+                  {keys * d * dtype_bytes((enum dtype)p.k_dtype), NULL},
+                  {keys * d * dtype_bytes((enum dtype)p.v_dtype), NULL},
+                  {queries * d * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)), NULL},
+                  {queries * sizeof *p.lse, NULL},
+                  {p.has_q_lens ? numbers : 0, lens[0]},
+                  {p.has_kv_lens ? numbers : 0, lens[1]},
+                  {p.layout == ASC_THD ? numbers : 0, ends[0]},
+                  {p.layout == ASC_THD && !p.page_size ? numbers : 0, ends[1]},
+                  {entries * sizeof(int32_t), table}};
+    enum { N = sizeof arrays / sizeof *arrays };
     void *array[N] = {0};
-    const char *sentence = NULL;
     for (int i = 0; i < N && !sentence; i++)
-        if (bytes[i] && !(array[i] = debuggee_array_new(bytes[i])))
+        if (arrays[i].bytes && !(array[i] = debuggee_array_new(arrays[i].bytes, arrays[i].from)))
             sentence = "there is no memory for its arrays";
     p.q = array[0];
     p.k = array[1];
@@ -95,6 +120,11 @@ static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
     out->threads = debuggee_rehearse(false);
     for (int i = 0; i < N; i++)
         debuggee_array_free(array[i]);
+    for (int i = 0; i < 2; i++) {
+        free(lens[i]);
+        free(ends[i]);
+    }
+    free(table);
     if (!sentence && !out->threads)
         sentence = "its host code launched nothing";
     return sentence;
@@ -103,6 +133,11 @@ static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
 static const char *launch(const struct asc_problem *problem, void *stream)
 {
     return call(problem, NULL, stream);
+}
+
+void debuggee_host_deals(int32_t *to)
+{
+    states = to;
 }
 
 static bool takes(enum dtype type)

@@ -1,5 +1,6 @@
 #include "engine/child/debuggee/debuggee.h"
 #include "engine/trace/layout.h"
+#include "engine/trace/live.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -121,9 +122,14 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
                  ASC_SPLITS_MAX);
         return -1;
     }
-    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_ROUND_ROBIN) {
-        snprintf(why, size, "%s plans a kv_deal of %d: expected ASC_DEAL_RANGES or ASC_DEAL_ROUND_ROBIN", kernel->name,
+    if (plan->kv_deal < ASC_DEAL_RANGES || plan->kv_deal > ASC_DEAL_MAP) {
+        snprintf(why, size, "%s plans a kv_deal of %d: expected a member of enum asc_kv_deal", kernel->name,
                  (int)plan->kv_deal);
+        return -1;
+    }
+    if (plan->kv_deal == ASC_DEAL_MAP && !kernel->run && !kernel->state) {
+        snprintf(why, size, "%s plans ASC_DEAL_MAP: expected kernel.state, which says what state a kv tile belongs to",
+                 kernel->name);
         return -1;
     }
     if (plan->workspace_bytes > ASC_WORKSPACE_MAX) {
@@ -136,5 +142,31 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
                  (double)plan->error_limit);
         return -1;
     }
+    return 0;
+}
+
+int debuggee_deal(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
+                  void *live, struct err *err)
+{
+    const struct asc_problem *p = problem;
+    const int q_tiles = (p->q_len - 1) / plan->br + 1, kv_tiles = (p->kv_len - 1) / plan->bc + 1;
+    int32_t *to = live_states(live);
+    if (kernel->run)
+        debuggee_host_deals(to);
+    if (kernel->run || !to)
+        return 0;
+    for (int batch = 0; batch < p->batch; batch++)
+        for (int head = 0; head < p->heads; head++)
+            for (int q = 0; q < q_tiles; q++)
+                for (int kv = 0; kv < kv_tiles; kv++, to++) {
+                    const bool inside =
+                        (int64_t)q * plan->br < asc_q_len(p, batch) && (int64_t)kv * plan->bc < asc_kv_len(p, batch);
+                    *to = inside ? kernel->state(p, plan, batch, head, q, kv) : -1;
+                    if (inside && (*to < 0 || *to >= plan->kv_splits))
+                        return err_set(err, ERR_INPUT, "",
+                                       "%s: kernel.state gives kv tile %d of batch %d, head %d, q tile %d to state %d: "
+                                       "expected 0..%d",
+                                       kernel->name, kv, batch, head, q, (int)*to, (int)plan->kv_splits - 1);
+                }
     return 0;
 }

@@ -1,19 +1,29 @@
 /* One q tile of very many kv tiles: the work grows with their number and not with its square, and it moves. Work is
-   counted, by what is asked where: case.c and schedule.c are compiled in here, with a counter in asc_state_of(). */
-#include "probes/abi.h"
+   counted, by what is asked where: case.c and schedule.c are compiled in here, with a counter in asc_state_of() and
+   trace_state(). */
+#include "engine/trace/trace.h"
 
 static long asked;
 
-static inline int32_t counted_state_of(const struct asc_plan *plan, int32_t kv_tiles, int32_t tile)
+static inline int32_t counted_state_of(const struct asc_plan *plan, const int32_t *states, int32_t kv_tiles,
+                                       int32_t tile)
 {
     asked++;
-    return asc_state_of(plan, kv_tiles, tile);
+    return asc_state_of(plan, states, kv_tiles, tile);
+}
+
+static int counted_trace_state(const struct trace *t, int slot, int kv)
+{
+    asked++;
+    return trace_state(t, slot, kv);
 }
 
 #define asc_state_of counted_state_of
+#define trace_state counted_trace_state
 #include "engine/oracle/schedule.c" // NOLINT(bugprone-suspicious-include): with the counter
 #include "engine/verdict/case.c"    // NOLINT(bugprone-suspicious-include): as above
 #undef asc_state_of
+#undef trace_state
 
 #include "engine/session/session.h"
 #include "tests/unit/lib/temporary.h"

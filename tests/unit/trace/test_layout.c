@@ -351,7 +351,7 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 1025}, 0, "threads");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = -1}, 0, "kv splits");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_splits = ASC_SPLITS_MAX + 1}, 0, "kv splits");
-    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_deal = ASC_DEAL_ROUND_ROBIN + 1}, 0, "kv_deal");
+    refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_deal = ASC_DEAL_MAP + 1}, 0, "kv_deal");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .kv_deal = -1}, 0, "kv_deal");
     refuses(p, (struct asc_plan){.br = 4, .bc = 4, .threads = 32, .workspace_bytes = ASC_WORKSPACE_MAX + 1}, 0,
             "workspace");
