@@ -64,6 +64,8 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (!p->has_q_lens || hello->sequences & ASC_SUPPORTS(Q_LENS)) &&
            (!p->has_kv_lens || hello->sequences & ASC_SUPPORTS(KV_LENS)) &&
            (!p->page_size || hello->sequences & ASC_SUPPORTS(PAGES)) &&
+           (p->head_dim_v == p->head_dim || hello->values & ASC_SUPPORTS(HEAD_DIM_V)) &&
+           (!p->v_in_k || hello->values & ASC_SUPPORTS(V_IN_K)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));
 }
@@ -370,7 +372,8 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 }
 
 /* What a registration says beside types. */
-static const char *const promises[] = {"layout=", "alibi=", "bias=", "sink=", "_lens=", "page_size="};
+static const char *const promises[] = {
+    "layout=", "alibi=", "bias=", "sink=", "_lens=", "page_size=", "head_dim_v=", "v_in_k="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)

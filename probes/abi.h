@@ -35,7 +35,7 @@ enum asc_causal {
 };
 
 enum asc_layout {
-    ASC_BHLD, /* [batch][head][row][head_dim] */
+    ASC_BHLD, /* [batch][head][row][head_dim]; of v and o head_dim_v */
     ASC_BLHD, /* [batch][row][head][head_dim] */
     ASC_THD   /* [row of all sequences][head][head_dim]: one sequence behind the other, see cu_seqlens_q */
 };
@@ -46,7 +46,11 @@ enum asc_bias { ASC_BIAS_NONE, ASC_BIAS_SHARED, ASC_BIAS_PER_HEAD, ASC_BIAS_PER_
 /* What one run computes: O = softmax(scale Q Kt, capped, biased, masked) V. Lengths in elements; the pointers are the
    debuggee's (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
 struct asc_problem {
-    int32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
+    int32_t batch, heads, kv_heads, q_len, kv_len;
+    int32_t head_dim;   /* of q and k */
+    int32_t head_dim_v; /* of v and o; a kernel gets another one than head_dim only where its registration says so */
+    /* 1: v is the first head_dim_v elements of each row of k, as MLA's latent is: the same array, with k's strides. */
+    int32_t v_in_k;
     int32_t causal; /* enum asc_causal */
     int32_t layout; /* enum asc_layout, of q, k, v and o */
     int32_t dtype;  /* enum asc_dtype, of q */
@@ -74,7 +78,7 @@ struct asc_problem {
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
-    const void *v; /* as k */
+    const void *v; /* as k, with head_dim_v in the place of head_dim; so is o */
     /* An element of type e4m3, e5m2 or u8 is a code: its value is that of its format, of u8 the code minus
        ASC_U8_MIDPOINT, times the scale of its rows, see asc_scale_at(). NULL where the tensor has another type. */
     const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)] */
@@ -142,11 +146,11 @@ struct asc_strides {
     int64_t batch, head, row;
 };
 
-/* Strides of a tensor with `heads` heads of `rows` rows in the problem's layout. */
-static inline struct asc_strides asc_strides_of(const struct asc_problem *problem, int32_t heads, int32_t rows)
+/* Strides of a tensor with `heads` heads of `rows` rows of `d` elements in the problem's layout. */
+static inline struct asc_strides asc_strides_wide(const struct asc_problem *problem, int32_t heads, int32_t rows,
+                                                  int64_t d)
 {
     struct asc_strides s;
-    const int64_t d = problem->head_dim;
     if (problem->layout == ASC_BHLD) {
         s.row = d;
         s.head = d * rows;
@@ -156,6 +160,22 @@ static inline struct asc_strides asc_strides_of(const struct asc_problem *proble
     }
     s.batch = d * heads * rows;
     return s;
+}
+
+/* Of q and k, whose rows have head_dim elements, and where head_dim_v is the same of v and o. */
+static inline struct asc_strides asc_strides_of(const struct asc_problem *problem, int32_t heads, int32_t rows)
+{
+    return asc_strides_wide(problem, heads, rows, problem->head_dim);
+}
+
+/* Of v (kv_heads; kv_len, or page_size in pages) and o (heads, q_len). */
+static inline struct asc_strides asc_strides_of_v(const struct asc_problem *problem, int32_t heads, int32_t rows)
+{
+    return asc_strides_wide(problem, heads, rows, problem->v_in_k ? problem->head_dim : problem->head_dim_v);
+}
+static inline struct asc_strides asc_strides_of_o(const struct asc_problem *problem, int32_t heads, int32_t rows)
+{
+    return asc_strides_wide(problem, heads, rows, problem->head_dim_v);
 }
 
 /* Where bias[b][h][i] begins; a stride is 0 along a dimension the bias has not. */
@@ -281,6 +301,9 @@ enum asc_addend { ASC_ALIBI, ASC_BIAS };
 /* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
 enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES };
 
+/* How V may be, beside as wide as K and in an array of its own. */
+enum asc_value { ASC_HEAD_DIM_V, ASC_V_IN_K };
+
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)
 
@@ -319,6 +342,7 @@ struct asc_kernel {
     uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
     uint32_t biases;                     /* ASC_SUPPORTS() of enum asc_addend; default none. Sinks: convention l_sink */
     uint32_t sequences;                  /* ASC_SUPPORTS() of enum asc_sequences; default none */
+    uint32_t values;                     /* ASC_SUPPORTS() of enum asc_value; default none */
     int32_t o_dtype;                     /* enum asc_dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum asc_dtype a probe records; -1 (default): as channels.def says */
     /* kernel.no_lse is kernel.conventions.no_lse. */

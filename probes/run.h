@@ -35,7 +35,9 @@ struct asc_refusal {
     ASK(window_right, problem.window_right >= 0)                                                                       \
     ASK(q_lens, problem.has_q_lens)                                                                                    \
     ASK(kv_lens, problem.has_kv_lens)                                                                                  \
-    ASK(page_table, problem.page_size > 0)
+    ASK(page_table, problem.page_size > 0)                                                                             \
+    ASK(head_dim_v, problem.head_dim_v != problem.head_dim)                                                            \
+    ASK(v_in_k, problem.v_in_k)
 enum asc_asked {
 #define ASC_ASK(what, matters) asc_asked_##what,
     ASC_ASKED(ASC_ASK)
@@ -113,6 +115,15 @@ struct asc_run {
     int32_t head_dim() const
     {
         return problem.head_dim;
+    }
+    int32_t head_dim_v() /* of v and o */
+    {
+        return ask(asc_asked_head_dim_v, problem.head_dim_v);
+    }
+    /* v is a part of k: the first elements of its rows, with its strides. */
+    bool v_in_k()
+    {
+        return ask(asc_asked_v_in_k, problem.v_in_k != 0);
     }
     int32_t batch()
     {
@@ -216,10 +227,11 @@ struct asc_run {
     {
         const int64_t total_q = p.cu_seqlens_q ? p.total_q : (int64_t)p.batch * p.q_len;
         const int64_t total_k = p.cu_seqlens_k ? p.total_k : (int64_t)p.batch * p.kv_len;
-        q = tensor(p.q, p.dtype, p.heads, p.q_len, total_q);
-        k = keys(p.k, p.k_dtype, total_k);
-        v = keys(p.v, p.v_dtype, total_k);
-        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len, total_q);
+        q = tensor(p.q, p.dtype, p.heads, p.q_len, total_q, p.head_dim);
+        k = keys(p.k, p.k_dtype, total_k, p.head_dim);
+        v = keys(p.v, p.v_dtype, total_k, p.v_in_k ? p.head_dim : p.head_dim_v);
+        v.size[v.dims - 1] = p.head_dim_v;
+        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len, total_q, p.head_dim_v);
         const int64_t rows = p.q_len;
         lse = {p.lse, ASC_F32, 3, {p.batch, p.heads, rows}, {p.heads * rows, rows, 1}, &asked};
     }
@@ -247,21 +259,20 @@ struct asc_run {
         asked |= 1u << what;
         return {const_cast<int32_t *>(at), ASC_I32, 1, {n}, {1}, &asked};
     }
-    asc_array keys(const void *at, int32_t dtype, int64_t total)
+    /* d: elements from a row of a head to the next. */
+    asc_array keys(const void *at, int32_t dtype, int64_t total, int64_t d)
     {
-        return problem.page_size > 0 ? batches(at, dtype, problem.kv_heads, problem.page_size, problem.pages)
-                                     : tensor(at, dtype, problem.kv_heads, problem.kv_len, total);
+        return problem.page_size > 0 ? batches(at, dtype, problem.kv_heads, problem.page_size, problem.pages, d)
+                                     : tensor(at, dtype, problem.kv_heads, problem.kv_len, total, d);
     }
-    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t total)
+    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t total, int64_t d)
     {
-        const int64_t d = problem.head_dim;
         if (problem.layout == ASC_THD)
             return {const_cast<void *>(at), dtype, 3, {total, heads, d}, {heads * d, d, 1}, &asked};
-        return batches(at, dtype, heads, rows, problem.batch);
+        return batches(at, dtype, heads, rows, problem.batch, d);
     }
-    asc_array batches(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t b)
+    asc_array batches(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t b, int64_t d)
     {
-        const int64_t d = problem.head_dim;
         void *elements = const_cast<void *>(at);
         if (problem.layout == ASC_BHLD)
             return {elements, dtype, 4, {b, heads, rows, d}, {heads * rows * d, rows * d, d, 1}, &asked};

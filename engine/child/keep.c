@@ -304,7 +304,7 @@ static int make(struct keeper *k, const struct keep_request *request, int fd, st
 static void take_from_channel(struct trace *t, enum asc_channel ch, const struct layout_part *to, int cols)
 {
     const struct asc_problem *p = &t->problem;
-    const struct asc_strides by_layout = asc_strides_of(p, p->heads, p->q_len);
+    const struct problem_tensor o = problem_tensor(p, TENSOR_O);
     const size_t bytes = dtype_bytes((enum dtype)to->dtype);
     unsigned char *file = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
     if (file == MAP_FAILED)
@@ -314,9 +314,8 @@ static void take_from_channel(struct trace *t, enum asc_channel ch, const struct
         const int32_t *place = trace_slot_place(t, slot);
         for (int row = 0; row < tile.valid_rows && (int)tile.dtype == to->dtype; row++) {
             const int64_t i = (int64_t)place[2] * t->plan.br + row;
-            const int64_t at = ch == asc_lse
-                                   ? ((int64_t)place[0] * p->heads + place[1]) * p->q_len + i
-                                   : place[0] * by_layout.batch + place[1] * by_layout.head + i * by_layout.row;
+            const int64_t at = ch == asc_lse ? ((int64_t)place[0] * p->heads + place[1]) * p->q_len + i
+                                             : problem_tensor_at(&o, place[0], place[1], i);
             memcpy(file + to->offset + (size_t)at * bytes,
                    (const unsigned char *)tile.data + (size_t)row * (size_t)tile.cols * bytes, (size_t)cols * bytes);
         }
@@ -369,7 +368,7 @@ static int save(struct keeper *k, const struct keep_request *request, struct err
     else if (request->lost)
         snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost");
     if (!request->has_o && t->layout.channel[asc_o].dtype >= 0)
-        take_from_channel(t, asc_o, &t->layout.o, t->problem.head_dim);
+        take_from_channel(t, asc_o, &t->layout.o, t->problem.head_dim_v);
     if (!request->has_lse && t->layout.channel[asc_lse].dtype >= 0)
         take_from_channel(t, asc_lse, &t->layout.lse, 1);
     else if (!request->has_lse && !request->failed)

@@ -26,7 +26,7 @@ struct walk {
     int split;      /* its split */
     bool no_memory; /* for terms */
     /* The reference behind the tile before, in the frame of that tile. */
-    double l_before, *u_before; /* u: owned, [head_dim] */
+    double l_before, *u_before; /* u: owned, [head_dim_v] */
     double l_now, *u_now;
 };
 
@@ -346,7 +346,7 @@ static void derive_u(struct walk *w)
     if (begin_terms(w, s->at.cols, "c", "p", "v") != 0)
         return;
     for (int i = 0; i < s->at.cols; i++) {
-        const size_t at = (size_t)i * (size_t)w->c->head_dim + (size_t)w->at;
+        const size_t at = (size_t)i * (size_t)w->c->head_dim_v + (size_t)w->at;
         put_term(w->out, i, (double[]){s->at.pv_p.value[i], s->at.of[asc_v].value[at]},
                  (double[]){s->stage[asc_p].want[GLOBAL][i], s->input[asc_v].value[at]});
     }
@@ -408,7 +408,7 @@ static void derive_stage(struct walk *w, enum asc_channel ch)
 static void keep_reference(struct walk *w)
 {
     const struct judge_scratch *s = w->s;
-    const size_t bytes = (size_t)w->c->head_dim * sizeof(double);
+    const size_t bytes = (size_t)w->c->head_dim_v * sizeof(double);
     const double shift = s->reference.shift[0] * reference_offset(w->c);
     if (w->split != s->at.split) {
         w->l_now = local_l_begin(w->c, s->at.split) * bound_p_factor(w->c);
@@ -419,7 +419,7 @@ static void keep_reference(struct walk *w)
     w->l_before = w->l_now;
     memcpy(w->u_before, w->u_now, bytes);
     w->l_now = s->reference.sum[0] * shift;
-    for (int d = 0; d < w->c->head_dim; d++)
+    for (int d = 0; d < w->c->head_dim_v; d++)
         w->u_now[d] = s->reference.out[d] * (w->c->conventions.u_norm != ASC_U_NORM_TILE ? shift
                                              : s->reference.sum[0] > 0                   ? 1 / s->reference.sum[0]
                                                                                          : 0);
@@ -471,10 +471,10 @@ int derive_element(struct oracle_case *c, struct judge_scratch *s, enum asc_chan
     struct walk w = {.c = c, .s = s, .work = s, .out = out, .kv = kv, .at = col, .newest = -1, .split = -1};
     *out =
         (struct derivation){.channel = ch, .row = row, .col = col, .got = NAN, .want_local = NAN, .want_global = NAN};
-    w.u_before = calloc(2 * (size_t)c->head_dim, sizeof *w.u_before);
+    w.u_before = calloc(2 * (size_t)c->head_dim_v, sizeof *w.u_before);
     int failed = !w.u_before;
     if (!failed) {
-        w.u_now = w.u_before + c->head_dim;
+        w.u_now = w.u_before + c->head_dim_v;
         w.fingerprint = c->fingerprint;
         c->fingerprint = NULL;
         failed = judge_each(c, s, look, &w) != 0 || w.no_memory;

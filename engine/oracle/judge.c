@@ -394,7 +394,7 @@ int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
                void (*each)(void *ctx, const struct tile_detail *d), void *ctx)
 {
     const size_t rows = (size_t)(c->in_q.rows > c->bc ? c->in_q.rows : c->bc),
-                 cols = (size_t)(c->head_dim > c->bc ? c->head_dim : c->bc);
+                 cols = (size_t)(oracle_widest(c) > c->bc ? oracle_widest(c) : c->bc);
     struct tile_verdicts *verdicts = calloc((size_t)c->kv_tiles * ASC_CHANNELS, sizeof *verdicts);
     struct tile_detail d = {.each = each, .ctx = ctx};
     int failed = !verdicts || tile_detail_make(&d, rows * cols) != 0;

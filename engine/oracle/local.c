@@ -42,7 +42,7 @@ double local_l_begin(const struct oracle_case *c, int split)
 
 void local_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
 {
-    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
+    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim_v;
     struct carried *to = &s->carried;
     s->at.split = split;
     s->at.tiles_seen = 0;
@@ -306,7 +306,7 @@ void local_p(const struct oracle_case *c, const struct operands *x, struct expec
 
 void local_advance(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
+    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim_v;
     const struct operand *m = &s->at.of[asc_m], *l = &s->at.of[asc_l], *u = &s->at.of[asc_u];
     struct carried *to = &s->carried;
     struct stage *stage = &s->stage[asc_u];
@@ -474,7 +474,7 @@ static double lanes_loose(const struct oracle_case *c, double l)
 static void join_normalized_row(const struct oracle_case *c, const struct operands *x, int r,
                                 const struct joined_row *row, const double *more, struct expected out)
 {
-    const int divides = c->conventions.u_norm == ASC_U_NORM_TILE, n = c->head_dim;
+    const int divides = c->conventions.u_norm == ASC_U_NORM_TILE, n = c->head_dim_v;
     const struct operand *l = &x->of[asc_l];
     const size_t first = (size_t)r * (size_t)n;
     const double *before = x->u_prev.value + first, *before_loose = x->u_prev.loose + first;
@@ -508,38 +508,39 @@ static void join_normalized_row(const struct oracle_case *c, const struct operan
 void local_u(const struct oracle_case *c, const struct operands *x, const struct room *room, struct expected out)
 {
     const struct operand *alpha = &x->of[asc_alpha];
-    const int rows = c->in_q.rows, cols = x->cols, head_dim = c->head_dim;
+    const int rows = c->in_q.rows, cols = x->cols, head_dim_v = c->head_dim_v;
     const int rescaled = c->conventions.u_phase == ASC_U_RESCALED, accumulator = c->conventions.acc_u;
     const double times = x->times_v;
     int exact = x->pv_p.exact;
     const struct magnitude_sums sizes = {room->weighed, room->weighed_unit};
     const double *size_p = product_sizes(accumulator, x->pv_p.value, rows * cols, room->p);
-    const double *size_v = product_sizes(accumulator, x->size[asc_v], cols * head_dim, room->k);
+    const double *size_v = product_sizes(accumulator, x->size[asc_v], cols * head_dim_v, room->k);
     double *want = out.want, *bound = out.bound;
-    matrix_multiply(rows, head_dim, cols, times, x->pv_p.value, cols, x->of[asc_v].value, head_dim, want, 0);
-    magnitude_sum(room, rows, head_dim, cols, size_p, size_v, &sizes);
+    matrix_multiply(rows, head_dim_v, cols, times, x->pv_p.value, cols, x->of[asc_v].value, head_dim_v, want, 0);
+    magnitude_sum(room, rows, head_dim_v, cols, size_p, size_v, &sizes);
     if (!x->pv_p.exact)
-        magnitude_multiply(room, rows, head_dim, cols, times, x->pv_p.loose, x->size[asc_v], room->sum, 0);
+        magnitude_multiply(room, rows, head_dim_v, cols, times, x->pv_p.loose, x->size[asc_v], room->sum, 0);
     if (x->unseen[asc_v]) {
         /* V is converted where no probe sees it. */
-        for (int i = 0; i < cols * head_dim; i++)
+        for (int i = 0; i < cols * head_dim_v; i++)
             room->k[i] = fabs(x->size[asc_v][i]) - fabs(x->input_v[i]);
-        magnitude_multiply(room, rows, head_dim, cols, times * BOUND_SLACK, x->pv_p.value, room->k, room->sum, !exact);
+        magnitude_multiply(room, rows, head_dim_v, cols, times * BOUND_SLACK, x->pv_p.value, room->k, room->sum,
+                           !exact);
         exact = 0;
     }
     for (int r = 0; r < rows; r++) {
-        const size_t first = (size_t)r * (size_t)head_dim;
+        const size_t first = (size_t)r * (size_t)head_dim_v;
         struct joined_row row = {.factor = rescaled ? 1 : alpha->value[r],
                                  .factor_loose = rescaled ? 0 : alpha_loose(alpha, r),
                                  .relative = product_accumulate(c),
                                  .tiny = product_tiny(accumulator, c->bc + 2) * fmax(1, times),
-                                 .size = magnitude_row(&sizes, r, head_dim, cols)};
+                                 .size = magnitude_row(&sizes, r, head_dim_v, cols)};
         row.size.grown *= times;
         if (c->conventions.p_max == ASC_P_MAX_TILE || c->conventions.u_norm == ASC_U_NORM_TILE) {
             join_normalized_row(c, x, r, &row, exact ? room->zero : room->sum + first, out);
             continue;
         }
-        join_row(head_dim, &row, x->u_prev.value + first, x->u_prev.loose + first,
+        join_row(head_dim_v, &row, x->u_prev.value + first, x->u_prev.loose + first,
                  exact ? room->zero : room->sum + first, want + first, bound + first);
     }
 }
@@ -547,7 +548,7 @@ void local_u(const struct oracle_case *c, const struct operands *x, const struct
 void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *u = &s->stage[asc_u];
-    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim * sizeof(double);
+    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim_v * sizeof(double);
     s->late.rows = u->rows;
     s->late.cols = u->cols;
     s->late.recorded = u->recorded;
@@ -563,8 +564,8 @@ void local_keep_u(const struct oracle_case *c, struct judge_scratch *s)
 void local_rescale(const struct oracle_case *c, const double *alpha, const double *alpha_loose, double *want,
                    double *bound)
 {
-    for (int i = 0; i < c->in_q.rows * c->head_dim; i++) {
-        const double factor = alpha[i / c->head_dim], loose = fmin(alpha_loose[i / c->head_dim], FLT_MAX);
+    for (int i = 0; i < c->in_q.rows * c->head_dim_v; i++) {
+        const double factor = alpha[i / c->head_dim_v], loose = fmin(alpha_loose[i / c->head_dim_v], FLT_MAX);
         bound[i] = (fabs(factor) + loose) * bound[i] + loose * fabs(want[i]);
         want[i] = statement(want[i] * factor);
         bound[i] += BOUND_U * (fabs(want[i]) + bound[i]) * BOUND_SLACK + BOUND_TINY;
@@ -574,7 +575,7 @@ void local_rescale(const struct oracle_case *c, const double *alpha, const doubl
 void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct operand *alpha = &s->at.of[asc_alpha];
-    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim * sizeof(double);
+    const size_t bytes = (size_t)c->in_q.rows * (size_t)c->head_dim_v * sizeof(double);
     if (s->late_kv < 0)
         return;
     local_rescale(c, alpha->value, alpha->loose, s->late.want[LOCAL], s->late.bound[LOCAL]);
@@ -594,7 +595,7 @@ static double final_l_loose(const struct oracle_case *c, const struct operands *
    divided already, and is not merged with anything, o is the value. */
 void local_o(const struct oracle_case *c, const struct operands *x, struct expected out)
 {
-    const int cols = c->head_dim;
+    const int cols = c->head_dim_v;
     const double times = codes_o_times(c);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double l = x->l_prev.value[r], l_loose = final_l_loose(c, x, r), least = fabs(l) - l_loose;

@@ -63,7 +63,7 @@ void local_use_weights(const struct oracle_case *c, struct judge_scratch *s);
    applies it. */
 void local_keep_u(const struct oracle_case *c, struct judge_scratch *s);
 void local_rescale_u(const struct oracle_case *c, struct judge_scratch *s);
-/* want *= alpha, [rows][head_dim] and [rows]; bounds grow by one rounding more and by alpha's own uncertainty. */
+/* want *= alpha, [rows][head_dim_v] and [rows]; bounds grow by one rounding more and by alpha's own uncertainty. */
 void local_rescale(const struct oracle_case *c, const double *alpha, const double *alpha_loose, double *want,
                    double *bound);
 

@@ -34,11 +34,11 @@ bool merge_leaves_normalized(const struct oracle_case *c)
 /* U as it is before it is divided by l, where it was. */
 static void take_back_l(const struct oracle_case *c, struct judge_scratch *s)
 {
-    for (int i = 0; i < c->in_q.rows * c->head_dim && c->conventions.u_norm == ASC_U_NORM_TILE; i++) {
-        const double l = s->carried.l[i / c->head_dim], u = s->carried.u[i];
+    for (int i = 0; i < c->in_q.rows * c->head_dim_v && c->conventions.u_norm == ASC_U_NORM_TILE; i++) {
+        const double l = s->carried.l[i / c->head_dim_v], u = s->carried.u[i];
         s->carried.u[i] = l * u;
         s->carried.u_loose[i] = fabs(l) * s->carried.u_loose[i] + BOUND_U * fabs(l * u) +
-                                s->carried.l_loose[i / c->head_dim] * (fabs(u) + s->carried.u_loose[i]);
+                                s->carried.l_loose[i / c->head_dim_v] * (fabs(u) + s->carried.u_loose[i]);
     }
 }
 
@@ -53,9 +53,9 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
             to.m[r] = -INFINITY;
         memset(to.l, 0, row_bytes);
         memset(to.l_loose, 0, row_bytes);
-        memset(to.u, 0, row_bytes * (size_t)c->head_dim);
-        memset(to.u_size, 0, row_bytes * (size_t)c->head_dim);
-        memset(to.u_loose, 0, row_bytes * (size_t)c->head_dim);
+        memset(to.u, 0, row_bytes * (size_t)c->head_dim_v);
+        memset(to.u_size, 0, row_bytes * (size_t)c->head_dim_v);
+        memset(to.u_loose, 0, row_bytes * (size_t)c->head_dim_v);
     }
     memset(s->merged[GLOBAL].max_bound, 0, row_bytes);
 }
@@ -74,15 +74,15 @@ static double share_loose(const struct oracle_case *c, double frame, double m_lo
     return bound_expm1(error) + bound_exp_declared(c, lse, 0) + 6 * BOUND_U;
 }
 
-static void add_part(const struct merged *to, int r, int head_dim, const struct part *part)
+static void add_part(const struct merged *to, int r, int head_dim_v, const struct part *part)
 {
     const double m = fmax(to->m[r], part->m);
     const double kept = to->m[r] == -INFINITY ? 0 : exp(to->m[r] - m), weight = exp(part->m - m);
-    const size_t first = (size_t)r * (size_t)head_dim;
+    const size_t first = (size_t)r * (size_t)head_dim_v;
     to->m[r] = m;
     to->l[r] = kept * to->l[r] + weight * part->l;
     to->l_loose[r] = kept * to->l_loose[r] + weight * (part->l_loose + fabs(part->l) * part->share_loose);
-    for (int d = 0; d < head_dim; d++) {
+    for (int d = 0; d < head_dim_v; d++) {
         const size_t i = first + (size_t)d;
         const double size = fabs(part->u[d]);
         to->u[i] = kept * to->u[i] + weight * part->u[d];
@@ -93,15 +93,15 @@ static void add_part(const struct merged *to, int r, int head_dim, const struct 
 }
 
 /* A split without any key does not. Nothing follows from a state that is no number: the row is lost. */
-static bool takes_part(const struct merged *to, int r, int head_dim, double m, double l)
+static bool takes_part(const struct merged *to, int r, int head_dim_v, double m, double l)
 {
     if (l == 0)
         return false;
     if (isfinite(m) && l > 0)
         return true;
     to->l[r] = NAN;
-    for (int d = 0; d < head_dim; d++)
-        to->u[(size_t)r * (size_t)head_dim + (size_t)d] = NAN;
+    for (int d = 0; d < head_dim_v; d++)
+        to->u[(size_t)r * (size_t)head_dim_v + (size_t)d] = NAN;
     return false;
 }
 
@@ -120,8 +120,8 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
     take_back_l(c, s);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->carried.m[r] * natural, l = s->carried.l[r];
-        const size_t first = (size_t)r * (size_t)c->head_dim;
-        if (!takes_part(&to, r, c->head_dim, m, l))
+        const size_t first = (size_t)r * (size_t)c->head_dim_v;
+        if (!takes_part(&to, r, c->head_dim_v, m, l))
             continue;
         const struct part part = {
             .m = m,
@@ -130,7 +130,7 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
             .share_loose = share_loose(c, m, s->carried.m_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
             .u = s->carried.u + first,
             .u_loose = s->carried.u_loose + first};
-        add_part(&to, r, c->head_dim, &part);
+        add_part(&to, r, c->head_dim_v, &part);
     }
 }
 
@@ -141,8 +141,8 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s)
         return;
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->reference.max[r], l = s->reference.sum[r];
-        const size_t first = (size_t)r * (size_t)c->head_dim;
-        if (!takes_part(&to, r, c->head_dim, m, l))
+        const size_t first = (size_t)r * (size_t)c->head_dim_v;
+        if (!takes_part(&to, r, c->head_dim_v, m, l))
             continue;
         const struct part part = {.m = m,
                                   .l = l,
@@ -150,7 +150,7 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s)
                                   .share_loose = share_loose(c, s->reference.frame[r], 0, m + log(l)),
                                   .u = s->reference.out + first,
                                   .u_loose = s->reference.out_error + first};
-        add_part(&to, r, c->head_dim, &part);
+        add_part(&to, r, c->head_dim_v, &part);
         s->merged[GLOBAL].max_bound[r] = fmax(s->merged[GLOBAL].max_bound[r], s->reference.max_bound[r]);
     }
 }
@@ -164,8 +164,8 @@ static void finish_row(const struct oracle_case *c, const struct merged *to, int
         return;
     to->l_loose[r] +=
         l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse) + bound_folded_scales(c, to->m[r])));
-    for (int d = 0; d < c->head_dim; d++) {
-        const size_t i = (size_t)r * (size_t)c->head_dim + (size_t)d;
+    for (int d = 0; d < c->head_dim_v; d++) {
+        const size_t i = (size_t)r * (size_t)c->head_dim_v + (size_t)d;
         to->u_loose[i] += to->u_size[i] * common;
     }
 }
@@ -190,10 +190,10 @@ static struct sunk sink_into(const struct oracle_case *c, double m, double frame
     return sunk;
 }
 
-static void scale_row(double *values, int r, int head_dim, double factor)
+static void scale_row(double *values, int r, int head_dim_v, double factor)
 {
-    for (int d = 0; d < head_dim && factor != 1; d++)
-        values[(size_t)r * (size_t)head_dim + (size_t)d] *= factor;
+    for (int d = 0; d < head_dim_v && factor != 1; d++)
+        values[(size_t)r * (size_t)head_dim_v + (size_t)d] *= factor;
 }
 
 static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
@@ -211,8 +211,8 @@ static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
         s->carried.l[r] = l;
         if (sunk.top != m)
             s->carried.m[r] = sunk.top / natural;
-        scale_row(s->carried.u, r, c->head_dim, sunk.kept);
-        scale_row(s->carried.u_loose, r, c->head_dim, sunk.kept);
+        scale_row(s->carried.u, r, c->head_dim_v, sunk.kept);
+        scale_row(s->carried.u_loose, r, c->head_dim_v, sunk.kept);
     }
 }
 
@@ -227,15 +227,15 @@ static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
                                     sunk.weight_loose + 3 * BOUND_U * sum;
         s->reference.sum[r] = sum;
         s->reference.max[r] = sunk.top;
-        scale_row(s->reference.out, r, c->head_dim, sunk.kept);
-        scale_row(s->reference.out_error, r, c->head_dim, sunk.kept);
+        scale_row(s->reference.out, r, c->head_dim_v, sunk.kept);
+        scale_row(s->reference.out_error, r, c->head_dim_v, sunk.kept);
     }
 }
 
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct merged from = s->merged[LOCAL];
-    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
+    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim_v;
     if (is_split(c)) {
         for (int r = 0; r < c->in_q.rows; r++) {
             finish_row(c, &from, r);
@@ -256,7 +256,7 @@ void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
 void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct merged from = s->merged[GLOBAL];
-    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim;
+    const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim_v;
     if (is_split(c)) {
         for (int r = 0; r < c->in_q.rows; r++)
             finish_row(c, &from, r);

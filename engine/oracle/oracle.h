@@ -69,13 +69,13 @@ struct oracle_case {
     struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
     int kv_splits, kv_deal;                 /* as in struct asc_plan */
     const int32_t *states;                  /* [kv_tiles] as asc_state_of() takes them; NULL unless ASC_DEAL_MAP */
-    int q_len, kv_len, head_dim, br, bc;
+    int q_len, kv_len, head_dim, head_dim_v, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
     uint32_t cores;                          /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
     struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
-    struct matrix in_k, in_v;                /* [kv_len][head_dim], of the kv head this head reads */
+    struct matrix in_k, in_v;                /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
     struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
@@ -95,6 +95,16 @@ struct oracle_case {
     int n_visited;
     const struct fingerprint *fingerprint; /* which tensor core the run used (fingerprint.h); NULL: bounds decide */
 };
+
+/* Elements of a row of q and k, or of v, u and o; and of the longer one. */
+static inline int oracle_dim(const struct oracle_case *c, enum asc_channel ch)
+{
+    return ch == asc_v || ch == asc_u || ch == asc_o ? c->head_dim_v : c->head_dim;
+}
+static inline int oracle_widest(const struct oracle_case *c)
+{
+    return c->head_dim_v > c->head_dim ? c->head_dim_v : c->head_dim;
+}
 
 /* One channel of one tile, judged one way (locally or globally). */
 struct verdict {

@@ -234,7 +234,7 @@ static int all_zero(const double *x, size_t n)
 
 static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
 {
-    const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim;
+    const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim_v;
     const struct stage *alpha = &s->stage[asc_alpha];
     /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
     const bool whole = sums_in_f16(c->conventions.acc_u) && values_captured(c, s->at.kv, asc_u)->dtype == DTYPE_F16;

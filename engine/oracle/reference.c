@@ -49,7 +49,7 @@ static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
 static void load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, struct original_input *to)
 {
     const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), first, rows};
-    const size_t n = (size_t)rows * (size_t)c->head_dim;
+    const size_t n = (size_t)rows * (size_t)oracle_dim(c, ch);
     double unit = 0;
     double half_tiny = 0;
     const int uncertain = codes_load(c, &part, to->value, to->loose);
@@ -97,14 +97,14 @@ void reference_inputs(const struct oracle_case *c, struct judge_scratch *s)
     load_q(c, &s->input[asc_q]);
     codes_by(c, asc_q, 0, c->in_q.rows, s->input[asc_q].by);
     s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c) > 0;
-    memset(s->reference.out_top, 0, (size_t)c->head_dim * sizeof *s->reference.out_top);
+    memset(s->reference.out_top, 0, (size_t)c->head_dim_v * sizeof *s->reference.out_top);
 }
 
 /* A sink that m and l begin with is a key of its own: its score is exact, the m that the kernel makes of it may be
    rounded, and l = 1 stands on that. */
 void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int split)
 {
-    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim;
+    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim_v;
     s->at.split = split;
     s->at.tiles_seen = 0;
     s->late_kv = -1;
@@ -428,12 +428,12 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
 /* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
 static void reference_late_u(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const int head_dim = c->head_dim;
+    const int head_dim_v = c->head_dim_v;
     const double factor = reference_offset(c);
     if (s->late_kv < 0)
         return;
-    for (int i = 0; i < c->in_q.rows * head_dim; i++) {
-        const int r = i / head_dim;
+    for (int i = 0; i < c->in_q.rows * head_dim_v; i++) {
+        const int r = i / head_dim_v;
         const double shift = factor * s->reference.shift[r];
         const double decay = s->reference.decay[r], decay_error = s->reference.decay_error[r];
         const double error = (decay + decay_error) * s->reference.out_error[i] + decay_error * s->reference.out_size[i];
@@ -505,7 +505,7 @@ static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, 
     if (s->weighed_p && s->at.size[asc_v] == s->input[asc_v].size &&
         weights_follow(s->at.pv_p.value, s->stage[asc_p].want[GLOBAL], n))
         return 1 + 0x1p-15;
-    magnitude_sum(&s->room, c->in_q.rows, c->head_dim, s->at.cols, s->reference.weight, s->input[asc_v].size, sizes);
+    magnitude_sum(&s->room, c->in_q.rows, c->head_dim_v, s->at.cols, s->reference.weight, s->input[asc_v].size, sizes);
     s->weighed_p = false;
     return 1;
 }
@@ -546,11 +546,11 @@ static void divide_row(const struct oracle_case *c, const struct judge_scratch *
                        double *bound)
 {
     const int lanes = c->conventions.l_lanes;
-    const size_t first = (size_t)r * (size_t)c->head_dim;
+    const size_t first = (size_t)r * (size_t)c->head_dim_v;
     const double sum = s->reference.sum[r],
                  off = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
     const double least = sum - off, l = reference_offset(c) * sum * s->reference.shift[r];
-    for (int d = 0; d < c->head_dim; d++) {
+    for (int d = 0; d < c->head_dim_v; d++) {
         const double u = sum > 0 ? s->reference.out[first + (size_t)d] / sum : 0;
         const double moved = least > 0 ? (s->reference.out_error[first + (size_t)d] + fabs(u) * off) / least : INFINITY;
         want[d] = u;
@@ -563,7 +563,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
 {
     const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
     struct stage *stage = &s->stage[asc_u];
-    const int rows = stage->rows, cols = s->at.cols, head_dim = c->head_dim;
+    const int rows = stage->rows, cols = s->at.cols, head_dim_v = c->head_dim_v;
     const double *v = s->input[asc_v].value, *size_v = s->input[asc_v].size;
     const double relative =
         product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
@@ -571,22 +571,22 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
-        raise_row(head_dim, times, size_v + (size_t)key * (size_t)head_dim, s->reference.out_top);
-    matrix_multiply(rows, head_dim, cols, times, s->reference.weight, cols, v, head_dim, want, 0);
+        raise_row(head_dim_v, times, size_v + (size_t)key * (size_t)head_dim_v, s->reference.out_top);
+    matrix_multiply(rows, head_dim_v, cols, times, s->reference.weight, cols, v, head_dim_v, want, 0);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->input[asc_v].lossy) {
         /* What converting V may have cost: w (size - |v|). */
-        for (int i = 0; i < cols * head_dim; i++)
+        for (int i = 0; i < cols * head_dim_v; i++)
             s->room.k[i] = size_v[i] - fabs(v[i]);
-        magnitude_multiply(&s->room, rows, head_dim, cols, times * BOUND_SLACK, s->reference.weight, s->room.k,
+        magnitude_multiply(&s->room, rows, head_dim_v, cols, times * BOUND_SLACK, s->reference.weight, s->room.k,
                            s->room.sum, 0);
     }
     add_rounding(c, s);
     add_subnormal(c, s, relative, s->reference.lost);
-    magnitude_sum(&s->room, rows, head_dim, cols, s->reference.weight_error, size_v, &errors);
+    magnitude_sum(&s->room, rows, head_dim_v, cols, s->reference.weight_error, size_v, &errors);
     for (int r = 0; r < rows; r++) {
         const double shift = factor * s->reference.shift[r];
-        const size_t first = (size_t)r * (size_t)head_dim;
+        const size_t first = (size_t)r * (size_t)head_dim_v;
         struct true_row row = {.decay = s->reference.decay[r],
                                .decay_error = s->reference.decay_error[r],
                                .relative = relative,
@@ -594,12 +594,13 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
                                .loose = s->reference.frame_loose[r],
                                .shift = shift,
                                .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
-                               .size = magnitude_row(&sizes, r, head_dim, cols),
-                               .error = magnitude_row(&errors, r, head_dim, cols)};
+                               .size = magnitude_row(&sizes, r, head_dim_v, cols),
+                               .error = magnitude_row(&errors, r, head_dim_v, cols)};
         row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
         row.error.grown *= times;
-        sum_row(head_dim, &row, s->reference.out + first, s->reference.out_size + first, s->reference.out_error + first,
-                s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first);
+        sum_row(head_dim_v, &row, s->reference.out + first, s->reference.out_size + first,
+                s->reference.out_error + first, s->input[asc_v].lossy ? s->room.sum + first : s->room.zero,
+                want + first, bound + first);
         if (divides)
             divide_row(c, s, r, row.tiny, want + first, bound + first);
     }

@@ -32,11 +32,11 @@ void judge_scratch_free(struct judge_scratch *s)
     free(s);
 }
 
-/* Rows and columns of a channel's tile of R queries and C keys. */
-static void stage_shape(struct stage *stage, enum asc_channel ch, size_t R, size_t C, size_t D)
+/* Rows and columns of a channel's tile of the case's queries and C keys. */
+static void stage_shape(const struct oracle_case *c, struct stage *stage, enum asc_channel ch, size_t C)
 {
-    const struct asc_plan plan = {.br = (int32_t)R, .bc = (int32_t)C};
-    const struct asc_problem problem = {.head_dim = (int32_t)D};
+    const struct asc_plan plan = {.br = c->in_q.rows, .bc = (int32_t)C};
+    const struct asc_problem problem = {.head_dim = c->head_dim, .head_dim_v = c->head_dim_v};
     stage->rows = channel_rows(ch, &plan);
     stage->cols = channel_cols(ch, &plan, &problem);
 }
@@ -79,16 +79,16 @@ static int larger(int a, int b)
    a tile are counted in int. */
 static bool sizes_fit(const struct oracle_case *c)
 {
-    const int row = larger(c->bc, c->head_dim), column = larger(c->bc, c->in_q.rows);
+    const int row = larger(c->bc, oracle_widest(c)), column = larger(c->bc, c->in_q.rows);
     size_t all = 0;
-    if (c->in_q.rows < 0 || c->bc < 0 || c->head_dim < 0 || c->kv_len < 0 || c->kv_tiles < 0)
+    if (c->in_q.rows < 0 || c->bc < 0 || c->head_dim < 0 || c->head_dim_v < 0 || c->kv_len < 0 || c->kv_tiles < 0)
         return false;
     return column <= INT_MAX / larger(row, 1) && c->kv_tiles <= INT_MAX / ASC_CHANNELS &&
            !__builtin_mul_overflow((size_t)larger(column, row) + 64, (size_t)row + 64, &all) &&
            !__builtin_mul_overflow(all, 256 * sizeof(double), &all);
 }
 
-/* Lengths of the sides of arrays. */
+/* Lengths of the sides of arrays: D the larger of head_dim and head_dim_v. */
 struct extents {
     size_t R, C, D;
 };
@@ -111,12 +111,12 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static void lay_stages(struct judge_scratch *s, struct arena *a, const struct extents *e)
+static void lay_stages(const struct oracle_case *c, struct judge_scratch *s, struct arena *a, const struct extents *e)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         struct stage *stage = &s->stage[ch];
         memset(stage, 0, sizeof *stage);
-        stage_shape(stage, ch, e->R, e->C, e->D);
+        stage_shape(c, stage, ch, e->C);
         const size_t n = (size_t)stage->rows * (size_t)stage->cols;
         stage->got = stage->got_room = take(a, n);
         stage->loose_room = take(a, n);
@@ -256,9 +256,9 @@ static void lay_core(struct product_room *x, struct arena *a, const struct exten
 /* All arrays of float64, from base on; returns how many numbers that are. */
 static size_t lay(struct judge_scratch *s, const struct oracle_case *c, double *base)
 {
-    const struct extents e = {(size_t)c->in_q.rows, (size_t)c->bc, (size_t)c->head_dim};
+    const struct extents e = {(size_t)c->in_q.rows, (size_t)c->bc, (size_t)oracle_widest(c)};
     struct arena a = {.base = base};
-    lay_stages(s, &a, &e);
+    lay_stages(c, s, &a, &e);
     lay_inputs(s, &a, &e);
     lay_carried(&s->carried, &a, &e);
     lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0);
@@ -279,7 +279,7 @@ static void lay_indices(struct judge_scratch *s, const struct oracle_case *c)
     s->mistake.hidden = s->visible + rows;
     s->mistake.visible = s->mistake.hidden + rows;
     s->unreal_v = s->mistake.visible + rows;
-    s->seen = s->unreal_v + c->head_dim;
+    s->seen = s->unreal_v + c->head_dim_v;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
     schedule_lists_make(c, s->seen + c->kv_tiles, &s->lists);
 }
@@ -316,7 +316,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     if (!sizes_fit(c))
         return -1;
     const size_t indices =
-        4 * (size_t)c->in_q.rows + (size_t)c->head_dim + (size_t)c->kv_tiles + schedule_lists_room(c);
+        4 * (size_t)c->in_q.rows + (size_t)c->head_dim_v + (size_t)c->kv_tiles + schedule_lists_room(c);
     if (reserve(s, lay(s, c, NULL), indices) != 0)
         return -1;
     lay(s, c, s->block);
@@ -344,7 +344,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (!channel_per_kv(ch))
             continue;
-        stage_shape(&s->stage[ch], ch, (size_t)c->in_q.rows, (size_t)cols, (size_t)c->head_dim);
+        stage_shape(c, &s->stage[ch], ch, (size_t)cols);
         s->stage[ch].recorded = false;
     }
     if (bias_terms(c))

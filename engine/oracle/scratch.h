@@ -11,7 +11,8 @@ enum side { LOCAL, GLOBAL, SIDES };
 /* Q, K and V come first among the channels. */
 enum { INPUTS = asc_v + 1 };
 
-/* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: head_dim. Nothing grows with the number of keys. */
+/* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: the larger of head_dim and
+   head_dim_v; a row is as long as its own. Nothing grows with the number of keys. */
 
 /* One channel of the tile at hand. Arrays are [rows][cols] of the channel's valid region. */
 struct stage {

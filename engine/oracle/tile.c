@@ -294,7 +294,7 @@ void padding_excuse(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct matrix *p = padding_at(c->p_padding, s), *v = padding_at(c->v_padding, s);
     const struct stage *l = &s->stage[asc_l], *u = &s->stage[asc_u];
-    memset(s->unreal_v, 0, (size_t)c->head_dim * sizeof *s->unreal_v);
+    memset(s->unreal_v, 0, (size_t)c->head_dim_v * sizeof *s->unreal_v);
     const bool zeros = !v || is_zero(v);
     for (int r = 0; p && r < p->rows; r++) {
         bool right = true, none = true;

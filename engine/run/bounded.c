@@ -178,7 +178,7 @@ int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types
 static uint64_t hash_of(const struct trace *t, const int32_t place[3])
 {
     const struct asc_problem *p = &t->problem;
-    const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
+    const struct problem_tensor tensor = problem_tensor(p, TENSOR_O);
     const int first = place[2] * t->plan.br, rows = channel_valid_rows(asc_o, p, &t->plan, place[0], place[2], 0);
     enum dtype of_o;
     enum dtype of_lse;
@@ -187,8 +187,8 @@ static uint64_t hash_of(const struct trace *t, const int32_t place[3])
     uint64_t hash =
         XXH3_64bits(lse + (size_t)(head * p->q_len + first) * dtype_bytes(of_lse), (size_t)rows * dtype_bytes(of_lse));
     for (int r = 0; r < rows; r++) {
-        const int64_t at = strides.batch * place[0] + strides.head * place[1] + strides.row * (first + r);
-        hash = XXH3_64bits_withSeed(o + (size_t)at * dtype_bytes(of_o), (size_t)p->head_dim * dtype_bytes(of_o), hash);
+        const int64_t at = problem_tensor_at(&tensor, place[0], place[1], first + r);
+        hash = XXH3_64bits_withSeed(o + (size_t)at * dtype_bytes(of_o), (size_t)tensor.cols * dtype_bytes(of_o), hash);
     }
     return hash;
 }

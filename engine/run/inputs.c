@@ -1,6 +1,7 @@
 #include "engine/run/inputs.h"
 
 #include "engine/base/text.h"
+#include "engine/trace/layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,24 +18,6 @@ struct making {
 };
 
 static const char *const tensor_names[3] = {"Q", "K", "V"};
-
-/* One of q, k, v as it is wanted. */
-struct wanted {
-    int heads, rows, cols;
-    enum dtype type;
-    struct asc_strides stride; /* of what is written */
-};
-
-static struct wanted wanted_of(const struct asc_problem *p, int tensor)
-{
-    const int32_t types[3] = {p->dtype, p->k_dtype, p->v_dtype};
-    struct wanted w = {.heads = tensor == 0 ? p->heads : p->kv_heads,
-                       .rows = tensor == 0 ? p->q_len : p->kv_len,
-                       .cols = p->head_dim,
-                       .type = (enum dtype)types[tensor]};
-    w.stride = asc_strides_of(p, w.heads, w.rows);
-    return w;
-}
 
 /* Where an element is wanted that stands at offset `at` of the array. */
 struct copying {
@@ -67,13 +50,13 @@ static void copy_row(struct copying *c, int64_t at, int64_t stride, int64_t to, 
 }
 
 static void copy_tensor(struct copying *c, const struct input_view *v, const struct asc_problem *p,
-                        const struct wanted *w)
+                        const struct problem_tensor *w)
 {
     for (int b = 0; b < p->batch; b++)
         for (int h = 0; h < w->heads; h++)
             for (int row = 0; row < w->rows; row++)
                 copy_row(c, v->offset + v->stride[0] * b + v->stride[1] * h + v->stride[2] * row, v->stride[3],
-                         w->stride.batch * b + w->stride.head * h + w->stride.row * row, w->cols);
+                         problem_tensor_at(w, b, h, row), w->cols);
 }
 
 /* An input as it was when the scenario was read. */
@@ -95,7 +78,7 @@ static int changed(const struct making *m, const struct array *a)
 }
 
 static int check_lengths(const struct making *m, const struct array *a, const struct input_view *v,
-                         const struct wanted *w)
+                         const struct problem_tensor *w)
 {
     const int *n = v->length;
     return n[0] == m->p.batch && n[1] == w->heads && n[2] == w->rows && n[3] == w->cols ? 0 : changed(m, a);
@@ -128,7 +111,7 @@ static int take_given(struct making *m, int tensor)
     char spec[ARRAY_NAME_BYTES];
     struct array a;
     struct input_view v;
-    const struct wanted w = wanted_of(&m->p, tensor);
+    const struct problem_tensor w = problem_tensor(&m->p, (enum problem_tensor_id)tensor);
     if (!scenario_given(m->scenario, tensor, spec))
         return 0;
     if (open_input(m, (enum input_id)tensor, spec, &a, &v) != 0)
@@ -151,7 +134,7 @@ static int take_given(struct making *m, int tensor)
 static int take_scales(struct making *m, int tensor)
 {
     char spec[ARRAY_NAME_BYTES];
-    const struct wanted w = wanted_of(&m->p, tensor);
+    const struct problem_tensor w = problem_tensor(&m->p, (enum problem_tensor_id)tensor);
     const enum input_id i = (enum input_id)(INPUT_Q_SCALE + tensor);
     const int groups = asc_scale_groups(&m->p, w.rows);
     float *out = m->out->scales[tensor];
@@ -185,8 +168,7 @@ static int take_scales(struct making *m, int tensor)
 
 static int new_codes(struct making *m, int tensor)
 {
-    const struct wanted w = wanted_of(&m->p, tensor);
-    m->out->codes[tensor] = malloc((size_t)m->p.batch * (size_t)w.heads * (size_t)w.rows * (size_t)w.cols);
+    m->out->codes[tensor] = malloc(problem_tensor_count(&m->p, (enum problem_tensor_id)tensor));
     m->out->scales[tensor] = malloc(encode_scales_bytes(&m->p, tensor));
     return m->out->codes[tensor] && m->out->scales[tensor] ? 0 : err_no_memory(m->err, "", "the inputs");
 }
@@ -213,14 +195,14 @@ static int encode(struct making *m, int tensor)
 /* The array is open. */
 static int read_tensor(struct making *m, int tensor, const struct array *a, const struct input_view *v)
 {
-    const struct wanted w = wanted_of(&m->p, tensor);
-    const int from = type_in_file(m, tensor, a, w.type);
-    const enum dtype to = from == (int)w.type ? w.type : fill_dtype(&m->p, tensor);
+    const struct problem_tensor w = problem_tensor(&m->p, (enum problem_tensor_id)tensor);
+    const int from = type_in_file(m, tensor, a, w.dtype);
+    const enum dtype to = from == (int)w.dtype ? w.dtype : fill_dtype(&m->p, tensor);
     if (check_lengths(m, a, v, &w) != 0)
         return -1;
     if (from < 0)
         return err_set(m->err, ERR_INPUT, a->name, "is of type %s; the kernel takes %s for %s", a->type,
-                       dtype_name(w.type), tensor_names[tensor]);
+                       dtype_name(w.dtype), tensor_names[tensor]);
     const bool codes = dtype_is_code(to);
     if (codes && new_codes(m, tensor) != 0)
         return -1;
@@ -234,11 +216,11 @@ static int read_tensor(struct making *m, int tensor, const struct array *a, cons
         return take_scales(m, tensor) != 0 ? -1 : take_given(m, tensor);
     if (from != (int)to)
         say_rounded(m, a, tensor, to);
-    if (!dtype_is_code(w.type))
+    if (!dtype_is_code(w.dtype))
         return 0;
     if (!all_finite(&m->p, tensor, m->out->values[tensor]))
         return err_set(m->err, ERR_INPUT, a->name, "holds NaN or infinity, of which no %s codes are made",
-                       dtype_name(w.type));
+                       dtype_name(w.dtype));
     return encode(m, tensor);
 }
 
@@ -252,7 +234,32 @@ static int fill_one(struct making *m, int tensor)
     if (fill_tensor(&m->p, tensor, fills[tensor], m->pool, m->out->values[tensor]) != 0)
         return err_set(m->err, ERR_INPUT, m->scenario->path, "fill.sigma: %s has values that overflow %s",
                        tensor_names[tensor], dtype_name(fill_dtype(&m->p, tensor)));
-    return dtype_is_code(wanted_of(&m->p, tensor).type) ? encode(m, tensor) : 0;
+    return dtype_is_code(problem_tensor(&m->p, (enum problem_tensor_id)tensor).dtype) ? encode(m, tensor) : 0;
+}
+
+/* V that lies in K: the first elements of its rows, codes with their scales. */
+static int take_from_k(struct making *m)
+{
+    const struct asc_problem *p = &m->p;
+    const struct problem_tensor k = problem_tensor(p, TENSOR_K), v = problem_tensor(p, TENSOR_V);
+    const size_t value = dtype_bytes(fill_dtype(p, TENSOR_V)),
+                 rows = (size_t)p->batch * (size_t)k.heads * (size_t)k.rows;
+    const bool codes = m->out->codes[TENSOR_K] != NULL;
+    if (codes && new_codes(m, TENSOR_V) != 0)
+        return -1;
+    if (m->out->values[TENSOR_K] && !(m->out->values[TENSOR_V] = malloc(fill_tensor_bytes(p, TENSOR_V))))
+        return err_no_memory(m->err, "", "the inputs");
+    for (size_t i = 0; i < rows; i++) {
+        const size_t from = i * (size_t)k.cols, to = i * (size_t)v.cols;
+        if (m->out->values[TENSOR_V])
+            memcpy((char *)m->out->values[TENSOR_V] + to * value, (char *)m->out->values[TENSOR_K] + from * value,
+                   (size_t)v.cols * value);
+        if (codes)
+            memcpy((char *)m->out->codes[TENSOR_V] + to, (char *)m->out->codes[TENSOR_K] + from, (size_t)v.cols);
+    }
+    if (codes)
+        memcpy(m->out->scales[TENSOR_V], m->out->scales[TENSOR_K], encode_scales_bytes(p, TENSOR_V));
+    return 0;
 }
 
 static int make_tensor(struct making *m, int tensor)
@@ -260,6 +267,8 @@ static int make_tensor(struct making *m, int tensor)
     char spec[ARRAY_NAME_BYTES];
     struct array a;
     struct input_view v;
+    if (tensor == TENSOR_V && m->p.v_in_k)
+        return take_from_k(m);
     if (!scenario_input(m->scenario, (enum input_id)tensor, spec))
         return fill_one(m, tensor);
     if (open_input(m, (enum input_id)tensor, spec, &a, &v) != 0)
@@ -275,17 +284,17 @@ static int make_tensor(struct making *m, int tensor)
 static void end_sequences(const struct making *m, int tensor)
 {
     const struct asc_problem *p = &m->p;
-    const struct wanted w = wanted_of(p, tensor);
+    const struct problem_tensor w = problem_tensor(p, (enum problem_tensor_id)tensor);
     void *const arrays[2] = {m->out->values[tensor], m->out->codes[tensor]};
-    if (!(tensor == 0 ? p->q_lens : p->kv_lens))
+    if (!w.lens)
         return;
     for (int i = 0; i < 2; i++) {
-        const enum dtype type = i ? w.type : fill_dtype(p, tensor);
+        const enum dtype type = i ? w.dtype : fill_dtype(p, tensor);
         const size_t item = dtype_bytes(type), row_bytes = (size_t)w.cols * item;
         for (int b = 0; b < p->batch && arrays[i]; b++)
             for (int h = 0; h < w.heads; h++)
-                for (int row = tensor == 0 ? asc_q_len(p, b) : asc_kv_len(p, b); row < w.rows; row++) {
-                    const int64_t at = w.stride.batch * b + w.stride.head * h + w.stride.row * row;
+                for (int row = problem_tensor_rows(&w, b); row < w.rows; row++) {
+                    const int64_t at = problem_tensor_at(&w, b, h, row);
                     unsigned char *to = (unsigned char *)arrays[i] + (size_t)at * item;
                     if (item == 1)
                         memset(to, 0x7F, row_bytes);

@@ -184,7 +184,7 @@ static uint64_t outputs_of(const struct trace *t)
     const uint64_t rows = (uint64_t)p->batch * (uint64_t)p->heads * (uint64_t)p->q_len;
     enum dtype type;
     const void *o = trace_tensor(t, 'o', &type);
-    const uint64_t hash = XXH3_64bits(o, rows * (uint64_t)p->head_dim * dtype_bytes(type));
+    const uint64_t hash = XXH3_64bits(o, rows * (uint64_t)p->head_dim_v * dtype_bytes(type));
     const void *lse = trace_tensor(t, 'L', &type);
     return XXH3_64bits_withSeed(lse, rows * dtype_bytes(type), hash);
 }

@@ -2,54 +2,37 @@
 #include "engine/base/format.h"
 #include "engine/base/quantize.h"
 #include "engine/scenario/scenario.h"
-
-struct tensor {
-    int heads, rows;
-    enum dtype type;
-};
-
-static struct tensor tensor_of(const struct asc_problem *p, int tensor)
-{
-    return tensor == 0 ? (struct tensor){p->heads, p->q_len, (enum dtype)p->dtype}
-                       : (struct tensor){p->kv_heads, p->kv_len, (enum dtype)(tensor == 1 ? p->k_dtype : p->v_dtype)};
-}
+#include "engine/trace/layout.h"
 
 /* Some rows of a head: first .. end - 1. */
 struct rows {
     int batch, head, first, end;
 };
 
-static int64_t row_begin(const struct asc_problem *p, const struct tensor *t, const struct rows *r, int row)
-{
-    const struct asc_strides s = asc_strides_of(p, t->heads, t->rows);
-    return s.batch * r->batch + s.head * r->head + s.row * row;
-}
-
-static float rows_amax(const struct asc_problem *p, const struct tensor *t, const struct rows *r,
-                       const uint16_t *values, float amax)
+static float rows_amax(const struct problem_tensor *t, const struct rows *r, const uint16_t *values, float amax)
 {
     for (int row = r->first; row < r->end; row++) {
-        const uint16_t *at = values + row_begin(p, t, r, row);
-        for (int d = 0; d < p->head_dim; d++)
+        const uint16_t *at = values + problem_tensor_at(t, r->batch, r->head, row);
+        for (int d = 0; d < t->cols; d++)
             amax = quantize_amax(amax, f16_to_f32(at[d]));
     }
     return amax;
 }
 
-static void encode_rows(const struct asc_problem *p, const struct tensor *t, const struct rows *r, float amax,
+static void encode_rows(const struct asc_problem *p, const struct problem_tensor *t, const struct rows *r, float amax,
                         const uint16_t *values, uint8_t *codes, float *scales)
 {
-    const struct quantizer q = quantizer_of(t->type, amax, QUANTISE_DIVISION);
+    const struct quantizer q = quantizer_of(t->dtype, amax, QUANTISE_DIVISION);
     scales[asc_scale_at(p, t->heads, t->rows, r->batch, r->head, r->first)] = q.scale;
     for (int row = r->first; row < r->end; row++) {
-        const int64_t begin = row_begin(p, t, r, row);
-        for (int d = 0; d < p->head_dim; d++)
+        const int64_t begin = problem_tensor_at(t, r->batch, r->head, row);
+        for (int d = 0; d < t->cols; d++)
             codes[begin + d] = quantize_code(&q, f16_to_f32(values[begin + d]));
     }
 }
 
 /* The groups one after the other: r is the next one. 0: there is none. */
-static bool next_group(const struct asc_problem *p, const struct tensor *t, struct rows *r)
+static bool next_group(const struct asc_problem *p, const struct problem_tensor *t, struct rows *r)
 {
     const int group = p->scale_rows > 0 ? p->scale_rows : t->rows;
     r->first = r->end;
@@ -68,17 +51,17 @@ static bool next_group(const struct asc_problem *p, const struct tensor *t, stru
 void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
                    uint8_t *codes, float *scales)
 {
-    const struct tensor t = tensor_of(p, tensor);
+    const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)tensor);
     float of_all = 0;
     if (by == SCALES_TENSOR)
         for (struct rows r = {0}; next_group(p, &t, &r);)
-            of_all = rows_amax(p, &t, &r, values, of_all);
+            of_all = rows_amax(&t, &r, values, of_all);
     for (struct rows r = {0}; next_group(p, &t, &r);)
-        encode_rows(p, &t, &r, by == SCALES_TENSOR ? of_all : rows_amax(p, &t, &r, values, 0), values, codes, scales);
+        encode_rows(p, &t, &r, by == SCALES_TENSOR ? of_all : rows_amax(&t, &r, values, 0), values, codes, scales);
 }
 
 size_t encode_scales_bytes(const struct asc_problem *p, int tensor)
 {
-    const struct tensor t = tensor_of(p, tensor);
+    const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)tensor);
     return (size_t)p->batch * (size_t)t.heads * (size_t)asc_scale_groups(p, t.rows) * sizeof(float);
 }

@@ -3,6 +3,7 @@
 #include "engine/base/pool.h"
 #include "engine/scenario/normal.h"
 #include "engine/scenario/scenario.h"
+#include "engine/trace/layout.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -60,9 +61,9 @@ static double element_value(const struct fill *fill, int tensor, int head_dim, i
 struct job {
     const struct asc_problem *p;
     const struct fill *fill;
-    int tensor, heads, rows;
+    int tensor;
+    struct problem_tensor of;
     enum dtype dtype;
-    struct asc_strides stride;
     void *out;
     atomic_llong next; /* of all rows of all heads */
     atomic_int misfits;
@@ -74,13 +75,13 @@ enum { ROWS_AT_ONCE = 64 }; /* tens of microseconds */
 static int fill_row(const struct job *job, int64_t index)
 {
     const enum dtype dtype = job->dtype;
-    const int row = (int)(index % job->rows), h = (int)(index / job->rows % job->heads);
-    const int b = (int)(index / job->rows / job->heads);
-    const size_t at = (size_t)(b * job->stride.batch + h * job->stride.head + row * job->stride.row);
+    const struct problem_tensor *of = &job->of;
+    const int row = (int)(index % of->rows), h = (int)(index / of->rows % of->heads);
+    const int b = (int)(index / of->rows / of->heads);
+    const size_t at = (size_t)problem_tensor_at(of, b, h, row);
     int fits = 1;
-    for (int d = 0; d < job->p->head_dim; d++) {
-        dtype_store(dtype, job->out, at + (size_t)d,
-                    element_value(job->fill, job->tensor, job->p->head_dim, b, h, row, d));
+    for (int d = 0; d < of->cols; d++) {
+        dtype_store(dtype, job->out, at + (size_t)d, element_value(job->fill, job->tensor, of->cols, b, h, row, d));
         fits &= isfinite(dtype_load(dtype, job->out, at + (size_t)d)) != 0;
     }
     return fits;
@@ -89,7 +90,7 @@ static int fill_row(const struct job *job, int64_t index)
 static int fill_rows(void *ctx, int worker)
 {
     struct job *job = ctx;
-    const int64_t all = (int64_t)job->p->batch * job->heads * job->rows;
+    const int64_t all = (int64_t)job->p->batch * job->of.heads * job->of.rows;
     const int64_t first = atomic_fetch_add(&job->next, ROWS_AT_ONCE);
     const int64_t end = first < all - ROWS_AT_ONCE ? first + ROWS_AT_ONCE : all;
     int fits = 1;
@@ -106,11 +107,9 @@ int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill
     struct job job = {.p = p,
                       .fill = fill,
                       .tensor = tensor,
-                      .heads = tensor == 0 ? p->heads : p->kv_heads,
-                      .rows = tensor == 0 ? p->q_len : p->kv_len,
+                      .of = problem_tensor(p, (enum problem_tensor_id)tensor),
                       .dtype = fill_dtype(p, tensor),
                       .out = out};
-    job.stride = asc_strides_of(p, job.heads, job.rows);
     if (pool) {
         pool_start(pool, fill_rows, &job);
         pool_wait(pool);
@@ -123,14 +122,13 @@ int fill_tensor(const struct asc_problem *p, int tensor, const struct fill *fill
 
 enum dtype fill_dtype(const struct asc_problem *p, int tensor)
 {
-    const enum dtype dtype = (enum dtype)(tensor == 0 ? p->dtype : tensor == 1 ? p->k_dtype : p->v_dtype);
+    const enum dtype dtype = problem_tensor(p, (enum problem_tensor_id)tensor).dtype;
     return dtype_is_code(dtype) ? DTYPE_F16 : dtype;
 }
 
 size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)
 {
-    const size_t rows = (size_t)(tensor == 0 ? p->heads : p->kv_heads) * (size_t)(tensor == 0 ? p->q_len : p->kv_len);
-    return (size_t)p->batch * rows * (size_t)p->head_dim * dtype_bytes(fill_dtype(p, tensor));
+    return problem_tensor_count(p, (enum problem_tensor_id)tensor) * dtype_bytes(fill_dtype(p, tensor));
 }
 
 /* Tensors 3 and 4 of the generator: sinks and bias. */

@@ -302,7 +302,7 @@ static int take_v(struct taking *t, int trace_type)
         return -1;
     return same_length(t, i, "batches", p->batch, n[0]) != 0 || same_length(t, i, "heads", p->kv_heads, n[1]) != 0 ||
                    same_length(t, i, "rows", p->kv_len, n[2]) != 0 ||
-                   same_length(t, i, "elements a row", p->head_dim, n[3]) != 0
+                   take_length(t, i, KEY_HEAD_DIM_V, &p->head_dim_v, n[3]) != 0
                ? -1
                : take_type(t, i, scenario_states_type(s, 2), &p->v_dtype, trace_type);
 }
@@ -428,6 +428,8 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
     s->inputs.from_layout = of->layout == ASC_THD ? ASC_BLHD : of->layout; /* a trace has all sequences padded */
     if (!scenario_stated(s, KEY_PAGE_SIZE))
         p->page_size = of->page_size;
+    if (!scenario_stated(s, KEY_V_IN_K))
+        p->v_in_k = of->v_in_k;
 }
 
 /* The lengths of a trace's sequences, as they are cut. */

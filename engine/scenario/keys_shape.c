@@ -34,6 +34,8 @@ int key_set_length(struct scenario *s, enum scenario_key_id id, const char *valu
         if (!scenario_stated(s, KEY_SCALE))
             p->scale = scenario_auto_scale(v);
     }
+    if (id == KEY_HEAD_DIM_V || (id == KEY_HEAD_DIM && !scenario_stated(s, KEY_HEAD_DIM_V)))
+        p->head_dim_v = v;
     return 0;
 }
 
@@ -77,6 +79,12 @@ int key_set_page_size(struct scenario *s, enum scenario_key_id id, const char *v
         return -1;
     s->problem.page_size = rows;
     return 0;
+}
+
+int key_set_v_in_k(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.v_in_k, value_no_yes, value);
 }
 
 int key_set_causal(struct scenario *s, enum scenario_key_id id, const char *value)

@@ -98,7 +98,7 @@ int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *er
     made.heads = made.kv_heads = length[1];
     made.q_len = length[2];
     made.kv_len = length[n - 2];
-    made.head_dim = length[n - 1];
+    made.head_dim = made.head_dim_v = length[n - 1];
     made.scale = scenario_auto_scale(made.head_dim);
     if (problem_check(&made, "shape", err) != 0)
         return -1;
@@ -115,8 +115,8 @@ static void unstate(struct scenario *s, enum scenario_key_id id)
 
 static void unstate_lengths(struct scenario *s)
 {
-    static const enum scenario_key_id open[] = {KEY_BATCH,  KEY_HEADS,    KEY_KV_HEADS, KEY_Q_LEN,
-                                                KEY_KV_LEN, KEY_HEAD_DIM, KEY_SCALE};
+    static const enum scenario_key_id open[] = {KEY_BATCH,  KEY_HEADS,    KEY_KV_HEADS,   KEY_Q_LEN,
+                                                KEY_KV_LEN, KEY_HEAD_DIM, KEY_HEAD_DIM_V, KEY_SCALE};
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         unstate(s, open[i]);
     for (int i = 0; i < 2; i++) {
@@ -272,6 +272,22 @@ static int check_checks(const struct scenario *s, const int *line, struct err *e
                    "executor can check accesses");
 }
 
+/* V that lies in K. */
+static int check_v_in_k(const struct scenario *s, const int *line, struct err *err)
+{
+    const struct asc_problem *p = &s->problem;
+    char where[WHERE_BYTES];
+    if (!p->v_in_k)
+        return 0;
+    scenario_where(s, line, KEY_V_IN_K, where, sizeof where);
+    if (scenario_stated(s, KEY_INPUT_V))
+        return err_set(err, ERR_INPUT, where, "V is a part of K: expected no `inputs.v` beside it");
+    return p->head_dim_v > p->head_dim
+               ? err_set(err, ERR_INPUT, where, "V is a part of K: expected a head_dim_v up to head_dim (%d), found %d",
+                         p->head_dim, p->head_dim_v)
+               : 0;
+}
+
 int scenario_check_lines(const struct scenario *s, const int *line, struct err *err)
 {
     const struct asc_problem *p = &s->problem;
@@ -289,8 +305,8 @@ int scenario_check_lines(const struct scenario *s, const int *line, struct err *
     while (stated < KEY_HEAD_DIM && !scenario_stated(s, stated))
         stated++;
     scenario_where(s, line, stated, where, sizeof where);
-    if (problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 || check_checks(s, line, err) != 0 ||
-        (states_types(s) && check_scales(s, line, err) != 0))
+    if (check_v_in_k(s, line, err) != 0 || problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 ||
+        check_checks(s, line, err) != 0 || (states_types(s) && check_scales(s, line, err) != 0))
         return -1;
     return check_expect(s, line, err);
 }

@@ -120,12 +120,13 @@ static int put_shape(struct words *w, const struct asc_problem *made, struct sce
     const struct {
         enum scenario_key_id id;
         int length;
-    } lengths[] = {{KEY_BATCH, made->batch}, {KEY_HEADS, made->heads},   {KEY_KV_HEADS, made->kv_heads},
-                   {KEY_Q_LEN, made->q_len}, {KEY_KV_LEN, made->kv_len}, {KEY_HEAD_DIM, made->head_dim}};
+    } lengths[] = {{KEY_BATCH, made->batch},          {KEY_HEADS, made->heads},   {KEY_KV_HEADS, made->kv_heads},
+                   {KEY_Q_LEN, made->q_len},          {KEY_KV_LEN, made->kv_len}, {KEY_HEAD_DIM, made->head_dim},
+                   {KEY_HEAD_DIM_V, made->head_dim_v}};
     char number[32];
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const struct asc_problem *p = &opened->problem;
-        const int now[] = {p->batch, p->heads, p->kv_heads, p->q_len, p->kv_len, p->head_dim};
+        const int now[] = {p->batch, p->heads, p->kv_heads, p->q_len, p->kv_len, p->head_dim, p->head_dim_v};
         snprintf(number, sizeof number, "%d", lengths[i].length);
         if (now[i] != lengths[i].length && put_key(w, opened, lengths[i].id, number) != 0)
             return -1;

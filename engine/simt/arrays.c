@@ -74,7 +74,7 @@ void arrays_publish(const struct arrays *a)
     else
         memcpy(p->o, o->begin, o->bytes);
     memcpy(p->lse, lse->begin, lse->bytes);
-    publish(o, p->o, rows * (size_t)p->head_dim * dtype_bytes(type));
+    publish(o, p->o, rows * (size_t)p->head_dim_v * dtype_bytes(type));
     publish(lse, (unsigned char *)p->lse, lse->bytes);
 }
 

@@ -31,18 +31,17 @@ double formats_badness(const struct formats_group *g)
 /* One of q, k and v as an array of heads. */
 struct input {
     char letter;
+    struct problem_tensor of;
     int heads, rows, share; /* rows that share a scale */
 };
 
 static struct input input_of(const struct trace *t, const struct formats_tensor *tensor)
 {
     const struct asc_problem *p = &t->problem;
-    const bool is_q = tensor->channel == asc_q;
-    struct input in = {.letter = is_q                       ? 'q'
-                                 : tensor->channel == asc_k ? 'k'
-                                                            : 'v',
-                       .heads = is_q ? p->heads : p->kv_heads,
-                       .rows = is_q ? p->q_len : p->kv_len};
+    struct input in = {.of = problem_tensor(p, problem_tensor_of(tensor->channel))};
+    in.letter = channel_name(tensor->channel)[0];
+    in.heads = in.of.heads;
+    in.rows = in.of.rows;
     in.share = tensor->source == FORMATS_GIVEN ? p->scale_rows : t->conventions.quantized_rows;
     return in;
 }
@@ -57,12 +56,12 @@ static int groups_of(const struct trace *t, const struct formats_tensor *tensor)
 static int find_input(const struct trace *t, enum asc_channel ch, struct formats_tensor *out)
 {
     const struct asc_problem *p = &t->problem;
-    const int32_t type = ch == asc_q ? p->dtype : ch == asc_k ? p->k_dtype : p->v_dtype;
+    const enum dtype type = problem_tensor(p, problem_tensor_of(ch)).dtype;
     const bool made = t->conventions.quantized != ASC_QUANTIZED_GIVEN;
-    if (!made && !dtype_is_code((enum dtype)type))
+    if (!made && !dtype_is_code(type))
         return 0;
     *out = (struct formats_tensor){.channel = ch,
-                                   .type = made ? codes_type(t->conventions.quantized) : (enum dtype)type,
+                                   .type = made ? codes_type(t->conventions.quantized) : type,
                                    .source = made ? FORMATS_MADE : FORMATS_GIVEN};
     return 1;
 }
@@ -157,13 +156,6 @@ static void judge_group(struct formats_tensor *tensor, const struct format_value
     g->headroom = formats_headroom(v->type, v->scale, g->amax);
 }
 
-/* Element of a tensor in the problem's layout. */
-static size_t element_at(const struct trace *t, const struct input *in, int batch, int head, int row)
-{
-    const struct asc_strides s = asc_strides_of(&t->problem, in->heads, in->rows);
-    return (size_t)(s.batch * batch + s.head * head + s.row * row);
-}
-
 /* Codes and values of one group, [rows][dim] packed. */
 struct gathered {
     uint8_t *code;
@@ -175,14 +167,15 @@ struct gathered {
 static void gather(const struct trace *t, const struct formats_tensor *tensor, const struct input *in,
                    const struct formats_group *g, struct gathered *out)
 {
-    const int dim = t->problem.head_dim;
+    const int dim = in->of.cols;
     const size_t n = (size_t)g->rows * (size_t)dim;
     enum dtype dtype, given_dtype = DTYPE_F16;
     const uint8_t *codes = trace_tensor(t, in->letter, &dtype);
     const void *given = trace_given(t, in->letter, &given_dtype);
     out->known = given != NULL;
     for (int r = 0; r < g->rows; r++) {
-        const size_t from = element_at(t, in, g->batch, g->head, g->first + r), to = (size_t)r * (size_t)dim;
+        const size_t from = (size_t)problem_tensor_at(&in->of, g->batch, g->head, g->first + r),
+                     to = (size_t)r * (size_t)dim;
         for (int d = 0; given && d < dim; d++)
             out->value[to + (size_t)d] = (float)dtype_load(given_dtype, given, from + (size_t)d);
         if (tensor->source == FORMATS_GIVEN)
@@ -206,13 +199,13 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
     const struct input in = input_of(t, tensor);
     const int per_head = codes_groups(in.rows, in.share),
               share = in.share > 0 && in.share < in.rows ? in.share : in.rows;
-    const size_t n = (size_t)share * (size_t)t->problem.head_dim;
+    const size_t n = (size_t)share * (size_t)in.of.cols;
     struct gathered x = {.code = calloc(n, 1), .value = calloc(n, sizeof(float))};
     const bool failed = !x.code || !x.value;
     for (int i = 0; !failed && i < per_head; i++) {
         struct formats_group *g = &tensor->groups[head * per_head + i];
         *g = (struct formats_group){.batch = head / in.heads, .head = head % in.heads, .first = i * share};
-        const int rows = in.letter == 'q' ? asc_q_len(&t->problem, g->batch) : asc_kv_len(&t->problem, g->batch);
+        const int rows = problem_tensor_rows(&in.of, g->batch);
         g->rows = rows - g->first < share ? rows - g->first : share;
         if (g->rows <= 0) { /* behind its sequence */
             g->rows = 0;
@@ -221,7 +214,7 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
         gather(t, tensor, &in, g, &x);
         judge_group(tensor,
                     &(struct format_values){tensor->type, x.code, x.known ? x.value : NULL,
-                                            (size_t)g->rows * (size_t)t->problem.head_dim, x.scale},
+                                            (size_t)g->rows * (size_t)in.of.cols, x.scale},
                     g);
     }
     free(x.code);

@@ -33,21 +33,15 @@ static bool coded(int type)
     return type >= 0 && dtype_is_code((enum dtype)type);
 }
 
-/* Of one of q, k and v: heads and rows of each. */
-struct extent {
-    int heads, rows;
-};
-
-static struct extent extent_of(const struct trace *t, int which)
+static struct problem_tensor extent_of(const struct trace *t, int which)
 {
-    const struct asc_problem *p = &t->problem;
-    return which == 0 ? (struct extent){p->heads, p->q_len} : (struct extent){p->kv_heads, p->kv_len};
+    return problem_tensor(&t->problem, (enum problem_tensor_id)which);
 }
 
 /* Whether every scale of the tensor is the same number, and there is more than one head. */
 static bool one_scale(const struct trace *t, int which)
 {
-    const struct extent e = extent_of(t, which);
+    const struct problem_tensor e = extent_of(t, which);
     const float *scale = trace_scales(t, letters[which]);
     const int n = t->problem.batch * e.heads;
     for (int i = 1; scale && i < n; i++)
@@ -184,35 +178,21 @@ int whatif_add(struct whatif *w, const struct whatif_choice *choice)
     return 0;
 }
 
-/* Rows of a tensor as given, [dim] each. */
-struct given_tensor {
-    const void *data;
-    enum dtype dtype;
-    struct asc_strides strides;
-};
-
-static struct given_tensor given_tensor(const struct trace *t, int which)
-{
-    const struct extent e = extent_of(t, which);
-    struct given_tensor out = {.strides = asc_strides_of(&t->problem, e.heads, e.rows), .dtype = DTYPE_F16};
-    out.data = trace_given(t, letters[which], &out.dtype);
-    return out;
-}
-
 static int find_amax(const struct trace *t, int which, float **out)
 {
-    const struct extent e = extent_of(t, which);
-    const struct given_tensor x = given_tensor(t, which);
-    const int dim = t->problem.head_dim;
+    const struct problem_tensor e = extent_of(t, which);
+    enum dtype dtype = DTYPE_F16;
+    const void *given = trace_given(t, letters[which], &dtype);
+    const int dim = e.cols;
     float *row = malloc((size_t)dim * sizeof *row);
     float *next = *out = calloc((size_t)t->problem.batch * (size_t)e.heads * (size_t)e.rows, sizeof **out);
     for (int64_t i = 0; row && next && i < (int64_t)t->problem.batch * e.heads * e.rows; i++) {
         const int64_t b = i / e.rows / e.heads, h = i / e.rows % e.heads, r = i % e.rows;
-        const int64_t at = x.strides.batch * b + x.strides.head * h + x.strides.row * r;
-        if (r >= (which == 0 ? asc_q_len(&t->problem, (int)b) : asc_kv_len(&t->problem, (int)b)))
+        const int64_t at = problem_tensor_at(&e, b, h, r);
+        if (r >= problem_tensor_rows(&e, (int)b))
             continue; /* behind its sequence */
         for (int d = 0; d < dim; d++)
-            row[d] = (float)dtype_load(x.dtype, x.data, (size_t)(at + d));
+            row[d] = (float)dtype_load(dtype, given, (size_t)(at + d));
         next[i] = (float)formats_amax(row, (size_t)dim);
     }
     const bool failed = !row || !next;
@@ -268,7 +248,7 @@ struct head_rows {
 static float shared_amax(const struct trace *t, const struct whatif *w, const struct whatif_choice *c,
                          const struct head_rows *at, int row)
 {
-    const struct extent e = extent_of(t, at->which);
+    const struct problem_tensor e = extent_of(t, at->which);
     const float *amax = w->amax[at->which];
     int64_t from = ((int64_t)at->batch * e.heads + at->head) * e.rows, to = from + e.rows;
     float top = 0;
@@ -294,7 +274,7 @@ static int operand_is_value(const struct trace *t, int which)
 static void round_rows(const struct trace *t, const struct whatif *w, const struct whatif_choice *c,
                        const struct head_rows *at, double *x)
 {
-    const int dim = t->problem.head_dim, type = c->type[at->which];
+    const int dim = extent_of(t, at->which).cols, type = c->type[at->which];
     const int narrow = !coded(type) ? type : operand_is_value(t, at->which) ? (int)DTYPE_F16 : -1;
     float scale = 1;
     float row[256];
@@ -321,26 +301,27 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
 /* What one slot's predictions are made in. */
 struct bench {
     const struct oracle_case *c; /* of what was given */
-    double *given[3], *used[3];  /* owned: q [rows][dim], k and v [keys][dim] */
+    double *given[3], *used[3];  /* owned: q [rows][dim], k [keys][dim], v [keys][dim_v] */
     double *s, *w;               /* owned, [rows][keys] */
-    double *reference, *o;       /* owned, [rows][dim] */
+    double *reference, *o;       /* owned, [rows][dim_v] */
 };
 
 static int bench_new(const struct oracle_case *c, struct bench *b)
 {
     const struct flow_shape n = flow_shape(c);
-    const size_t q = (size_t)n.rows * (size_t)n.dim, kv = (size_t)n.keys * (size_t)n.dim,
-                 weights = (size_t)n.rows * (size_t)n.keys;
+    const size_t sizes[3] = {(size_t)n.rows * (size_t)n.dim, (size_t)n.keys * (size_t)n.dim,
+                             (size_t)n.keys * (size_t)n.dim_v};
+    const size_t o = (size_t)n.rows * (size_t)n.dim_v, weights = (size_t)n.rows * (size_t)n.keys;
     *b = (struct bench){.c = c};
     int made = 1;
     for (int i = 0; i < 3; i++) {
-        made &= (b->given[i] = calloc(i ? kv : q, sizeof(double))) != NULL;
-        made &= (b->used[i] = calloc(i ? kv : q, sizeof(double))) != NULL;
+        made &= (b->given[i] = calloc(sizes[i], sizeof(double))) != NULL;
+        made &= (b->used[i] = calloc(sizes[i], sizeof(double))) != NULL;
     }
     b->s = calloc(weights, sizeof(double));
     b->w = calloc(weights, sizeof(double));
-    b->reference = calloc(q, sizeof(double));
-    b->o = calloc(q, sizeof(double));
+    b->reference = calloc(o, sizeof(double));
+    b->o = calloc(o, sizeof(double));
     return made && b->s && b->w && b->reference && b->o ? 0 : -1;
 }
 
@@ -359,7 +340,7 @@ static void bench_free(struct bench *b)
 static void add_errors(const struct bench *b, int rounded, struct path_error *to)
 {
     const struct flow_shape n = flow_shape(b->c);
-    for (int i = 0; i < n.rows * n.dim; i++) {
+    for (int i = 0; i < n.rows * n.dim_v; i++) {
         const double o = rounded ? bound_round((enum dtype)b->c->o_dtype, b->o[i]) : b->o[i];
         const double off = fabs(o - b->reference[i]);
         if (!isfinite(off)) {
@@ -381,7 +362,7 @@ static void predict(const struct trace *t, const struct whatif *w, const int32_t
     for (int i = 0; i < 3; i++) {
         const struct head_rows at = {i, place[0], i ? kv_head : place[1], i ? 0 : place[2] * t->plan.br,
                                      i ? n.keys : n.rows};
-        memcpy(b->used[i], b->given[i], (size_t)at.rows * (size_t)n.dim * sizeof(double));
+        memcpy(b->used[i], b->given[i], (size_t)at.rows * (size_t)(i == 2 ? n.dim_v : n.dim) * sizeof(double));
         round_rows(t, w, c, &at, b->used[i]);
     }
     flow_scores(b->c, b->used[0], b->used[1], b->s);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum rows { ROWS_Q, ROWS_KV };
-enum cols { COLS_D, COLS_KV, COLS_ONE };
+enum cols { COLS_D, COLS_V, COLS_KV, COLS_ONE };
 enum extent { PER_SLOT, PER_KV };
 
 _Static_assert((int)ASC_DTYPES == DTYPE_COUNT && ASC_UNWRITTEN_16 == UNWRITTEN_16 && ASC_UNWRITTEN_32 == UNWRITTEN_32 &&
@@ -82,6 +82,8 @@ int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct 
     switch (channels[ch].cols) {
     case COLS_D:
         return problem->head_dim;
+    case COLS_V:
+        return problem->head_dim_v;
     case COLS_KV:
         return plan->bc;
     case COLS_ONE:
@@ -178,14 +180,21 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     const struct {
         const char *name;
         int32_t value;
-    } lengths[] = {{"batch", p->batch}, {"heads", p->heads},   {"kv_heads", p->kv_heads},
-                   {"q_len", p->q_len}, {"kv_len", p->kv_len}, {"head_dim", p->head_dim}};
+    } lengths[] = {{"batch", p->batch},   {"heads", p->heads},       {"kv_heads", p->kv_heads},    {"q_len", p->q_len},
+                   {"kv_len", p->kv_len}, {"head_dim", p->head_dim}, {"head_dim_v", p->head_dim_v}};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         if (lengths[i].value <= 0 || lengths[i].value > ASC_LENGTH_MAX)
             return err_set(err, ERR_INPUT, where, "%s is %d; it must be positive and at most %d", lengths[i].name,
                            lengths[i].value, ASC_LENGTH_MAX);
-    if (p->head_dim > ASC_HEAD_DIM_MAX)
-        return err_set(err, ERR_INPUT, where, "head_dim is %d; at most %d is taken", p->head_dim, ASC_HEAD_DIM_MAX);
+    if (p->head_dim > ASC_HEAD_DIM_MAX || p->head_dim_v > ASC_HEAD_DIM_MAX)
+        return err_set(err, ERR_INPUT, where, "head_dim is %d, head_dim_v %d; at most %d is taken", p->head_dim,
+                       p->head_dim_v, ASC_HEAD_DIM_MAX);
+    if (p->v_in_k & ~1)
+        return err_set(err, ERR_INPUT, where, "v_in_k is %d; it must be 0 or 1", p->v_in_k);
+    if (p->v_in_k && (p->head_dim_v > p->head_dim || p->v_dtype != p->k_dtype))
+        return err_set(err, ERR_INPUT, where, "V is a part of K, but has %d elements a row of type %s; K has %d of %s",
+                       p->head_dim_v, dtype_name((enum dtype)p->v_dtype), p->head_dim,
+                       dtype_name((enum dtype)p->k_dtype));
     if (p->heads % p->kv_heads)
         return err_set(err, ERR_INPUT, where, "heads (%d) must be a multiple of kv_heads (%d)", p->heads, p->kv_heads);
     if (p->causal < ASC_CAUSAL_NONE || p->causal > ASC_CAUSAL_BOTTOM_RIGHT)
@@ -232,14 +241,15 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     if (!(p->scale > 0 && isfinite(p->scale)))
         return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
     struct size size = {0, 0};
-    (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, DTYPE_F64);
-    (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, DTYPE_F64);
-    (void)tensor_bytes(&size, p->pages, p->kv_heads, p->page_size, p->head_dim, DTYPE_F64);
+    const int32_t widest = p->head_dim_v > p->head_dim ? p->head_dim_v : p->head_dim;
+    (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, widest, DTYPE_F64);
+    (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, widest, DTYPE_F64);
+    (void)tensor_bytes(&size, p->pages, p->kv_heads, p->page_size, widest, DTYPE_F64);
     (void)bias_bytes(&size, p);
     if (size.overflow)
         return err_set(err, ERR_INPUT, where,
                        "tensors of %d x %d heads, lengths %d and %d, head_dim %d exceed 2^63 bytes", p->batch, p->heads,
-                       p->q_len, p->kv_len, p->head_dim);
+                       p->q_len, p->kv_len, widest);
     return 0;
 }
 
@@ -251,6 +261,30 @@ void problem_types(const struct asc_problem *p, char text[TYPES_BYTES])
     else
         snprintf(text, TYPES_BYTES, "%s/%s/%s", q, dtype_name((enum dtype)p->k_dtype),
                  dtype_name((enum dtype)p->v_dtype));
+}
+
+struct problem_tensor problem_tensor(const struct asc_problem *p, enum problem_tensor_id id)
+{
+    const bool is_q = id == TENSOR_Q || id == TENSOR_O;
+    const int32_t type = id == TENSOR_K ? p->k_dtype : id == TENSOR_V ? p->v_dtype : p->dtype;
+    struct problem_tensor t = {.heads = is_q ? p->heads : p->kv_heads,
+                               .rows = is_q ? p->q_len : p->kv_len,
+                               .cols = id == TENSOR_V || id == TENSOR_O ? p->head_dim_v : p->head_dim,
+                               .dtype = (enum dtype)type,
+                               .lens = is_q ? p->q_lens : p->kv_lens};
+    t.stride = asc_strides_wide(p, t.heads, t.rows, t.cols);
+    return t;
+}
+
+enum problem_tensor_id problem_tensor_of(enum asc_channel ch)
+{
+    return ch == asc_q ? TENSOR_Q : ch == asc_k ? TENSOR_K : ch == asc_v ? TENSOR_V : TENSOR_O;
+}
+
+size_t problem_tensor_count(const struct asc_problem *p, enum problem_tensor_id id)
+{
+    const struct problem_tensor t = problem_tensor(p, id);
+    return (size_t)p->batch * (size_t)t.heads * (size_t)t.rows * (size_t)t.cols;
 }
 
 struct asc_problem problem_bare(const struct asc_problem *p)
@@ -287,9 +321,12 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     char pages[32] = "";
     if (p->page_size)
         snprintf(pages, sizeof pages, " pages of %d", (int)p->page_size);
-    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s", p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
-             p->bias_kind != ASC_BIAS_NONE ? " bias" : "", p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages,
-             splits);
+    char values[32] = "";
+    if (p->head_dim_v != p->head_dim)
+        snprintf(values, sizeof values, " head_dim_v %d", (int)p->head_dim_v);
+    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
+             p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
+             p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
 }
 
 static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
@@ -382,24 +419,20 @@ static struct layout_part part(struct size *size, uint64_t bytes, int dtype)
 /* What comes with the codes of q, k and v. */
 static void place_codes(const struct asc_problem *p, struct layout *l, struct size *size)
 {
-    const struct {
-        int heads, rows, dtype;
-        struct layout_part *scale, *given;
-    } tensors[3] = {{p->heads, p->q_len, p->dtype, &l->q_scale, &l->q_given},
-                    {p->kv_heads, p->kv_len, p->k_dtype, &l->k_scale, &l->k_given},
-                    {p->kv_heads, p->kv_len, p->v_dtype, &l->v_scale, &l->v_given}};
+    struct layout_part *const scale[] = {&l->q_scale, &l->k_scale, &l->v_scale};
+    struct layout_part *const given[] = {&l->q_given, &l->k_given, &l->v_given};
     uint64_t bytes[3][2] = {{0}};
     for (int i = 0; i < 3; i++) {
-        if (!dtype_is_code((enum dtype)tensors[i].dtype))
+        const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)i);
+        if (!dtype_is_code(t.dtype))
             continue;
-        const int groups = asc_scale_groups(p, tensors[i].rows);
-        bytes[i][0] = tensor_bytes(size, p->batch, tensors[i].heads, groups, 1, DTYPE_F32);
-        bytes[i][1] = tensor_bytes(size, p->batch, tensors[i].heads, tensors[i].rows, p->head_dim, DTYPE_F16);
+        bytes[i][0] = tensor_bytes(size, p->batch, t.heads, asc_scale_groups(p, t.rows), 1, DTYPE_F32);
+        bytes[i][1] = tensor_bytes(size, p->batch, t.heads, t.rows, t.cols, DTYPE_F16);
     }
     for (int i = 0; i < 3; i++)
-        *tensors[i].scale = part(size, bytes[i][0], DTYPE_F32);
+        *scale[i] = part(size, bytes[i][0], DTYPE_F32);
     for (int i = 0; i < 3; i++)
-        *tensors[i].given = part(size, bytes[i][1], DTYPE_F16);
+        *given[i] = part(size, bytes[i][1], DTYPE_F16);
 }
 
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
@@ -412,8 +445,8 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     struct size size = {ASC_HEADER_BYTES, 0};
     const uint64_t q_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, p->dtype);
     const uint64_t k_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->k_dtype);
-    const uint64_t v_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim, p->v_dtype);
-    const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim, types->o);
+    const uint64_t v_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim_v, p->v_dtype);
+    const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim_v, types->o);
     const uint64_t lse_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, 1, DTYPE_F32);
     const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32), bias = bias_bytes(&size, p);
     const uint64_t index_bytes = tensor_bytes(&size, p->batch, p->heads, l.q_tiles, 1, DTYPE_I32);

@@ -100,13 +100,35 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " sink alibi bias varlen pages of 16 splits 4 round-robin": what of that a run has; "" for none. */
-enum { TERMS_BYTES = 96 };
+/* " head_dim_v 512 V in K sink alibi bias varlen pages of 16 splits 4 round-robin": what of that a run has; "" for
+ * none. */
+enum { TERMS_BYTES = 128 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
 enum { TYPES_BYTES = 16 };
 void problem_types(const struct asc_problem *p, char text[TYPES_BYTES]);
+
+/* One of q, k, v and o as a trace has it: [batch][heads][rows][cols], where the strides say. */
+enum problem_tensor_id { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_O };
+struct problem_tensor {
+    int heads, rows, cols;
+    enum dtype dtype;    /* of o: the input's; its own is problem_o_dtype() */
+    const int32_t *lens; /* [batch] rows of each sequence; NULL: all have `rows` */
+    struct asc_strides stride;
+};
+struct problem_tensor problem_tensor(const struct asc_problem *p, enum problem_tensor_id id);
+enum problem_tensor_id problem_tensor_of(enum asc_channel ch); /* of q, k, v and o */
+/* Elements of all of it; rows of a sequence of it. */
+size_t problem_tensor_count(const struct asc_problem *p, enum problem_tensor_id id);
+static inline int problem_tensor_rows(const struct problem_tensor *t, int batch)
+{
+    return t->lens ? t->lens[batch] : t->rows;
+}
+static inline int64_t problem_tensor_at(const struct problem_tensor *t, int64_t batch, int64_t head, int64_t row)
+{
+    return t->stride.batch * batch + t->stride.head * head + t->stride.row * row;
+}
 
 /* The problem without its arrays. */
 struct asc_problem problem_bare(const struct asc_problem *p);

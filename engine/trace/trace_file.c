@@ -58,14 +58,15 @@ static void add_tiles(struct tensor_map *map, int n_slots, int n_kv, int per_kv)
 }
 
 /* q, k, v, o in the problem's layout. */
-static void add_matrix(struct list *list, const char *group, const char *name, const struct asc_problem *p, int heads,
-                       int rows, struct layout_part *part)
+static void add_matrix(struct list *list, const char *group, const char *name, const struct asc_problem *p,
+                       enum problem_tensor_id id, struct layout_part *part)
 {
+    const struct problem_tensor t = problem_tensor(p, id);
     struct tensor_map *map = add(list, group, name, part->dtype, &part->offset);
     add_dim(map, p->batch);
-    add_dim(map, p->layout == ASC_BHLD ? heads : rows);
-    add_dim(map, p->layout == ASC_BHLD ? rows : heads);
-    add_dim(map, p->head_dim);
+    add_dim(map, p->layout == ASC_BHLD ? t.heads : t.rows);
+    add_dim(map, p->layout == ASC_BHLD ? t.rows : t.heads);
+    add_dim(map, t.cols);
 }
 
 static void add_channel(struct list *list, struct layout *l, enum asc_channel ch)
@@ -102,19 +103,20 @@ static void add_terms(struct list *list, const struct asc_problem *p, struct lay
 }
 
 /* Beside a tensor of codes: its scales, and what it was made from. */
-static void add_codes(struct list *list, const char *name, const struct asc_problem *p, int heads, int rows,
+static void add_codes(struct list *list, const char *name, const struct asc_problem *p, enum problem_tensor_id id,
                       struct layout_part *scale, struct layout_part *given)
 {
+    const struct problem_tensor t = problem_tensor(p, id);
     char full[16];
     if (!scale->bytes)
         return;
     snprintf(full, sizeof full, "%s_scale", name);
     struct tensor_map *map = add(list, "input.", full, DTYPE_F32, &scale->offset);
     add_dim(map, p->batch);
-    add_dim(map, heads);
-    add_dim(map, asc_scale_groups(p, rows));
+    add_dim(map, t.heads);
+    add_dim(map, asc_scale_groups(p, t.rows));
     snprintf(full, sizeof full, "%s_given", name);
-    add_matrix(list, "input.", full, p, heads, rows, given);
+    add_matrix(list, "input.", full, p, id, given);
 }
 
 /* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
@@ -123,18 +125,18 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
 {
     struct tensor_map maps[TENSORS_MAX];
     struct list list = {maps, 0};
-    add_matrix(&list, "input.", "q", p, p->heads, p->q_len, &l->q);
-    add_matrix(&list, "input.", "k", p, p->kv_heads, p->kv_len, &l->k);
-    add_matrix(&list, "input.", "v", p, p->kv_heads, p->kv_len, &l->v);
-    add_matrix(&list, "output.", "o", p, p->heads, p->q_len, &l->o);
+    add_matrix(&list, "input.", "q", p, TENSOR_Q, &l->q);
+    add_matrix(&list, "input.", "k", p, TENSOR_K, &l->k);
+    add_matrix(&list, "input.", "v", p, TENSOR_V, &l->v);
+    add_matrix(&list, "output.", "o", p, TENSOR_O, &l->o);
     struct tensor_map *map = add(&list, "output.", "lse", DTYPE_F32, &l->lse.offset);
     add_dim(map, p->batch);
     add_dim(map, p->heads);
     add_dim(map, p->q_len);
     add_terms(&list, p, l);
-    add_codes(&list, "q", p, p->heads, p->q_len, &l->q_scale, &l->q_given);
-    add_codes(&list, "k", p, p->kv_heads, p->kv_len, &l->k_scale, &l->k_given);
-    add_codes(&list, "v", p, p->kv_heads, p->kv_len, &l->v_scale, &l->v_given);
+    add_codes(&list, "q", p, TENSOR_Q, &l->q_scale, &l->q_given);
+    add_codes(&list, "k", p, TENSOR_K, &l->k_scale, &l->k_given);
+    add_codes(&list, "v", p, TENSOR_V, &l->v_scale, &l->v_given);
     if (p->has_q_lens)
         add_dim(add(&list, "input.", "q_lens", DTYPE_I32, &l->q_lens.offset), p->batch);
     if (p->has_kv_lens)

@@ -115,19 +115,21 @@ static int get_code_types(const struct entry *e, const json_t *from, struct asc_
     return 0;
 }
 
-/* Where they are not said, all sequences are of one length, in one piece. */
-static int get_sequences(const struct entry *e, const json_t *from, struct asc_problem *p)
+/* Where they are not said, all sequences are of one length, in one piece, and V is as wide as K. */
+static int get_newer(const struct entry *e, const json_t *from, struct asc_problem *p)
 {
     const struct {
         const char *key;
         int32_t *to;
-        int most;
-    } fields[] = {{"has_q_lens", &p->has_q_lens, 1},
-                  {"has_kv_lens", &p->has_kv_lens, 1},
-                  {"page_size", &p->page_size, ASC_LENGTH_MAX},
-                  {"pages", &p->pages, ASC_LENGTH_MAX}};
+        int most, otherwise;
+    } fields[] = {{"has_q_lens", &p->has_q_lens, 1, 0},
+                  {"has_kv_lens", &p->has_kv_lens, 1, 0},
+                  {"page_size", &p->page_size, ASC_LENGTH_MAX, 0},
+                  {"pages", &p->pages, ASC_LENGTH_MAX, 0},
+                  {"head_dim_v", &p->head_dim_v, ASC_HEAD_DIM_MAX, p->head_dim},
+                  {"v_in_k", &p->v_in_k, 1, 0}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        int64_t value = 0;
+        int64_t value = fields[i].otherwise;
         if (json_object_get(from, fields[i].key) && get_count(e, from, fields[i].key, 0, fields[i].most, &value) != 0)
             return -1;
         *fields[i].to = (int32_t)value;
@@ -141,7 +143,7 @@ static int read_problem(const struct entry *e, const json_t *from, struct trace 
         get_dtype(e, from, "dtype", &t->problem.dtype) != 0 || get_float(e, from, "scale", &t->problem.scale) != 0 ||
         get_float(e, from, "softcap", &t->problem.softcap) != 0)
         return -1;
-    if (get_code_types(e, from, &t->problem) != 0 || get_sequences(e, from, &t->problem) != 0)
+    if (get_code_types(e, from, &t->problem) != 0 || get_newer(e, from, &t->problem) != 0)
         return -1;
     return problem_check(&t->problem, e->path, e->err);
 }

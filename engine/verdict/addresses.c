@@ -81,11 +81,12 @@ static void memory_free(struct memory *m)
 /* The row of a sequence that lies there, of a head. */
 static struct matrix row_at(const struct memory *m, int head, int64_t owner)
 {
-    const struct asc_strides s = asc_strides_of(m->p, m->heads, m->rows);
-    struct matrix row = {.rows = 1, .cols = m->p->head_dim};
+    const struct problem_tensor of = problem_tensor(m->p, m->which == 'q'   ? TENSOR_Q
+                                                          : m->which == 'k' ? TENSOR_K
+                                                                            : TENSOR_V);
+    struct matrix row = {.rows = 1, .cols = of.cols};
     const unsigned char *data = trace_tensor(m->t, m->which, &row.dtype);
-    row.data = data + (size_t)(s.batch * (owner / m->rows) + s.head * head + s.row * (owner % m->rows)) *
-                          dtype_bytes(row.dtype);
+    row.data = data + (size_t)problem_tensor_at(&of, owner / m->rows, head, owner % m->rows) * dtype_bytes(row.dtype);
     return row;
 }
 

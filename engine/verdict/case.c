@@ -87,16 +87,13 @@ bool case_alpha_left_out(const struct trace *t)
 /* Rows first .. first + rows - 1 of one head of q (which 'q'), or kv head of k or v. */
 static struct matrix input_rows(const struct trace *t, char which, int batch, int head, int first, int rows)
 {
-    const struct asc_problem *p = &t->problem;
-    const bool is_q = which == 'q';
-    const int heads = is_q ? p->heads : p->kv_heads;
-    const struct asc_strides strides = asc_strides_of(p, heads, is_q ? p->q_len : p->kv_len);
-    struct matrix m = {.rows = rows, .cols = p->head_dim, .row_stride = strides.row};
+    const struct problem_tensor tensor = problem_tensor(&t->problem, which == 'q'   ? TENSOR_Q
+                                                                     : which == 'k' ? TENSOR_K
+                                                                                    : TENSOR_V);
+    struct matrix m = {.rows = rows, .cols = tensor.cols, .row_stride = tensor.stride.row};
     const unsigned char *data = trace_tensor(t, which, &m.dtype);
-    if (data) {
-        int64_t at = strides.batch * batch + strides.head * head + strides.row * first;
-        m.data = data + (size_t)at * dtype_bytes(m.dtype);
-    }
+    if (data)
+        m.data = data + (size_t)problem_tensor_at(&tensor, batch, head, first) * dtype_bytes(m.dtype);
     return m;
 }
 
@@ -143,7 +140,9 @@ static struct matrix valid_part(struct tile tile)
    stamps say, all rows are the same never-written one. */
 static int take_unvisited(const struct trace *t, int slot, struct slot_case *out)
 {
-    const size_t cols = (size_t)(t->plan.bc > t->problem.head_dim ? t->plan.bc : t->problem.head_dim);
+    size_t cols = (size_t)t->plan.bc;
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        cols = cols > (size_t)t->layout.channel[ch].cols ? cols : (size_t)t->layout.channel[ch].cols;
     for (int i = 0; i < t->layout.kv_tiles * ASC_CHANNELS; i++) {
         struct matrix *m = &out->captured[i];
         if (!m->data || dtype_has_unwritten(m->dtype) ||
@@ -172,10 +171,10 @@ static struct matrix output_rows(const struct trace *t, enum asc_channel ch, con
     struct matrix m = {.rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0)};
     int64_t at;
     if (ch == asc_o) {
-        const struct asc_strides strides = asc_strides_of(p, p->heads, p->q_len);
-        m.cols = p->head_dim;
-        m.row_stride = strides.row;
-        at = strides.batch * place[0] + strides.head * place[1] + strides.row * first;
+        const struct problem_tensor o = problem_tensor(p, TENSOR_O);
+        m.cols = o.cols;
+        m.row_stride = o.stride.row;
+        at = problem_tensor_at(&o, place[0], place[1], first);
     } else {
         m.cols = 1;
         m.row_stride = 1;
@@ -320,6 +319,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->q_len = asc_q_len(p, place[0]);
     c->kv_len = asc_kv_len(p, place[0]);
     c->head_dim = p->head_dim;
+    c->head_dim_v = p->head_dim_v;
     c->br = t->plan.br;
     c->bc = t->plan.bc;
     c->q_tile = place[2];

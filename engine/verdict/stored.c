@@ -434,9 +434,10 @@ static int64_t rows_recorded(const struct trace *t, enum asc_channel ch)
 static void set_up(struct lookup *l, const struct trace *t, enum asc_channel ch)
 {
     const struct asc_problem *p = &t->problem;
-    const struct asc_strides o = asc_strides_of(p, p->heads, p->q_len);
+    const struct problem_tensor tensor = problem_tensor(p, TENSOR_O);
+    const struct asc_strides o = tensor.stride;
     l->t = t;
-    l->cols = ch == asc_o ? p->head_dim : 1;
+    l->cols = ch == asc_o ? tensor.cols : 1;
     l->right = (struct steps){0, {o.batch, o.head, o.row}};
     if (ch == asc_lse)
         l->right = (struct steps){0, {(int64_t)p->heads * p->q_len, p->q_len, 1}};

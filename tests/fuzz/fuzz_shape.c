@@ -88,6 +88,7 @@ static void take_problem(struct source *from, struct asc_problem *p)
     p->q_len = take_count(from, 1, 14);
     p->kv_len = take_count(from, 1, 14);
     p->head_dim = take_count(from, 1, 6);
+    p->head_dim_v = take_count(from, 1, 6);
     p->causal = take_count(from, 0, 2);
     p->window_left = take(from) & 1 ? -1 : take_count(from, 0, 5);
     p->window_right = take(from) & 1 ? -1 : take_count(from, 0, 5);
@@ -200,7 +201,7 @@ static void put_recorded(struct source *from, struct trace *t, unsigned char *ma
     enum dtype dtype;
     if (outputs) {
         const void *o = trace_tensor(t, 'o', &dtype);
-        put_values(from, o, rows * (size_t)p->head_dim, dtype, odd, t, mapped);
+        put_values(from, o, rows * (size_t)p->head_dim_v, dtype, odd, t, mapped);
         const void *lse = trace_tensor(t, 'L', &dtype);
         put_values(from, lse, rows, dtype, odd, t, mapped);
     }

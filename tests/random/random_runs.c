@@ -1,8 +1,8 @@
-/* random_runs [--small] [--sequences] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random problems
-   and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, from --small,
-   which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages; KEY=VALUE
-   fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and its process
-   stays warm. A run that is not clean is printed as the command that repeats it. */
+/* random_runs [--small] [--sequences] [--values] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random
+   problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, from
+   --small, which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages;
+   KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and
+   its process stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/session.h"
@@ -22,7 +22,7 @@ struct problem {
 };
 
 struct random {
-    bool is_small, sequences;
+    bool is_small, sequences, values;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -95,6 +95,18 @@ static void add_sequences(struct random *r, struct problem *p)
         add(p, "shape.page_size=%s", CHOOSE(r, "1", "16", "16", "48", "64", "256"));
 }
 
+/* Rows of V that are shorter or longer than those of K, or the first part of these. */
+static void add_values(struct random *r, struct problem *p)
+{
+    static const int dims[][2] = {{64, 64}, {192, 128}, {96, 32},   {64, 96},
+                                  {72, 64}, {160, 128}, {288, 256}, {576, 512}};
+    const int *pair = dims[draw(r, r->is_small ? 6 : 8)];
+    add(p, "shape.head_dim=%d", pair[0]);
+    add(p, "shape.head_dim_v=%d", pair[1]);
+    if (pair[1] <= pair[0] && draw(r, 2))
+        add(p, "shape.v_in_k=yes");
+}
+
 static void make_problem(struct random *r, struct problem *p)
 {
     static const char *const operands[] = {"q", "k", "v"};
@@ -108,7 +120,10 @@ static void make_problem(struct random *r, struct problem *p)
         add(p, "shape.q_len=%d", q_len);
         add(p, "shape.kv_len=%d", kv_len);
     }
-    add(p, "shape.head_dim=%s", CHOOSE(r, "64", "64", "128"));
+    if (r->values)
+        add_values(r, p);
+    else
+        add(p, "shape.head_dim=%s", CHOOSE(r, "64", "64", "128"));
     add(p, "shape.causal=%s", CHOOSE(r, "none", "top-left", "bottom-right"));
     add(p, "shape.layout=%s", CHOOSE(r, "BHLD", "BLHD"));
     add(p, "shape.dtype=%s", CHOOSE(r, "f16", "bf16"));
@@ -215,13 +230,17 @@ int main(int argc, char **argv)
     const bool sequences = argc > 1 && strcmp(argv[1], "--sequences") == 0;
     argc -= sequences;
     argv += sequences;
+    const bool values = argc > 1 && strcmp(argv[1], "--values") == 0;
+    argc -= values;
+    argv += values;
     if (argc < 4) {
-        fprintf(stderr, "usage: random_runs [--small] [--sequences] RUNS SEED KERNEL [KEY=VALUE...]\n");
+        fprintf(stderr, "usage: random_runs [--small] [--sequences] [--values] RUNS SEED KERNEL [KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);
     const struct kernel kernel = {argv[3], argv + 4, argc - 4};
-    struct random r = {.is_small = is_small, .sequences = sequences, .seed = strtoull(argv[2], NULL, 10)};
+    struct random r = {
+        .is_small = is_small, .sequences = sequences, .values = values, .seed = strtoull(argv[2], NULL, 10)};
     printf("1..1\n");
     if (session_open(kernel.path, &s, &err) != 0) {
         printf("# %s: %s\nnot ok 1 - random runs of %s\n", err.where, err.message, kernel.path);

@@ -24,7 +24,8 @@ SPAN = re.compile(r"``\s?(.+?)\s?``|`([^`\n]+)`")
 NO_KEYS = {"◆", "▲", "▼", "^", "=", ";"}
 # Options of other programs.
 FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's", "--tool": "compute-sanitizer's",
-                   "--small": "tests/random's", "--sequences": "tests/random's", "--build": "tests/run's",
+                   "--small": "tests/random's", "--sequences": "tests/random's",
+                   "--values": "tests/random's", "--build": "tests/run's",
                    "--update": "the tests'", "--junit-xml": "pytest's"}
 # What docs/editing.md says a key does, by the names of the key table.
 EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",

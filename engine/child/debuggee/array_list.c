@@ -39,19 +39,23 @@ struct placed {
     const int32_t *lens;
     bool packed; /* with THD */
     bool paged;
+    int cols;
     size_t row_bytes;
 };
 
 static struct placed placed_of(const struct asc_problem *p, int array, int dtype)
 {
     const bool is_q = array == ARRAY_Q || array == ARRAY_O;
+    const struct problem_tensor t =
+        problem_tensor(p, array == ARRAY_O ? TENSOR_O : (enum problem_tensor_id)(array - ARRAY_Q));
     return (struct placed){.p = p,
-                           .heads = is_q ? p->heads : p->kv_heads,
-                           .rows = is_q ? p->q_len : p->kv_len,
-                           .lens = is_q ? p->q_lens : p->kv_lens,
+                           .heads = t.heads,
+                           .rows = t.rows,
+                           .lens = t.lens,
+                           .cols = t.cols,
                            .packed = p->layout == ASC_THD && (is_q || !p->page_size),
                            .paged = !is_q && p->page_size > 0,
-                           .row_bytes = (size_t)p->head_dim * dtype_bytes((enum dtype)dtype)};
+                           .row_bytes = (size_t)t.cols * dtype_bytes((enum dtype)dtype)};
 }
 
 static int32_t length_of(const struct placed *t, int batch)
@@ -79,9 +83,9 @@ static size_t placed_bytes(const struct placed *t)
 static void each_row(const struct placed *t, void (*copy)(void *ctx, size_t in_trace, size_t of_kernel), void *ctx)
 {
     const struct asc_problem *p = t->p;
-    const struct asc_strides from = asc_strides_of(p, t->heads, t->rows);
-    const struct asc_strides to = asc_strides_of(p, t->heads, t->paged ? p->page_size : t->rows);
-    const int64_t d = p->head_dim;
+    const int64_t d = t->cols;
+    const struct asc_strides from = asc_strides_wide(p, t->heads, t->rows, d);
+    const struct asc_strides to = asc_strides_wide(p, t->heads, t->paged ? p->page_size : t->rows, d);
     int64_t begin = 0;
     for (int b = 0; b < p->batch; b++) {
         const int32_t length = length_of(t, b), *pages = p->page_table + (int64_t)b * asc_table_pages(p);
@@ -186,7 +190,7 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
     bool failed = false;
     for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
         const struct placed t = placed_of(p, i, list->dtype[i]);
-        failed = failed || make_placed(&t, list->dtype[i], i, list) != 0;
+        failed = failed || ((i != ARRAY_V || !p->v_in_k) && make_placed(&t, list->dtype[i], i, list) != 0);
     }
     const struct placed o = placed_of(p, ARRAY_O, o_dtype), k = placed_of(p, ARRAY_K, p->k_dtype);
     list->bytes[ARRAY_O] = placed_bytes(&o);
@@ -210,7 +214,7 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
 {
     problem->q = at[ARRAY_Q];
     problem->k = at[ARRAY_K];
-    problem->v = at[ARRAY_V];
+    problem->v = problem->v_in_k ? at[ARRAY_K] : at[ARRAY_V];
     problem->sink = at[ARRAY_SINK];
     problem->alibi = at[ARRAY_ALIBI];
     problem->bias = at[ARRAY_BIAS];

@@ -78,7 +78,8 @@ static int fill_numbers(const struct asc_problem *p, int32_t **lens, int32_t **e
 static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
 {
     struct asc_problem p = *problem;
-    const size_t queries = (size_t)p.batch * (size_t)p.heads * (size_t)p.q_len, d = (size_t)p.head_dim;
+    const size_t queries = (size_t)p.batch * (size_t)p.heads * (size_t)p.q_len;
+    const size_t d = (size_t)p.head_dim, d_v = (size_t)p.head_dim_v;
     const size_t rows = p.page_size ? (size_t)p.pages * (size_t)p.page_size : (size_t)p.batch * (size_t)p.kv_len;
     const size_t keys = rows * (size_t)p.kv_heads, numbers = ((size_t)p.batch + 1) * sizeof(int32_t);
     const size_t entries = (size_t)p.batch * (size_t)asc_table_pages(&p);
@@ -89,8 +90,8 @@ static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
         const void *from;
     } arrays[] = {{queries * d * dtype_bytes((enum dtype)p.dtype), NULL},
                   {keys * d * dtype_bytes((enum dtype)p.k_dtype), NULL},
-                  {keys * d * dtype_bytes((enum dtype)p.v_dtype), NULL},
-                  {queries * d * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)), NULL},
+                  {p.v_in_k ? 0 : keys * d_v * dtype_bytes((enum dtype)p.v_dtype), NULL},
+                  {queries * d_v * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)), NULL},
                   {queries * sizeof *p.lse, NULL},
                   {p.has_q_lens ? numbers : 0, lens[0]},
                   {p.has_kv_lens ? numbers : 0, lens[1]},
@@ -104,7 +105,7 @@ static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
             sentence = "there is no memory for its arrays";
     p.q = array[0];
     p.k = array[1];
-    p.v = array[2];
+    p.v = p.v_in_k ? array[1] : array[2];
     p.o = array[3];
     p.lse = array[4];
     p.q_lens = array[5];
@@ -159,7 +160,7 @@ static bool takes(enum dtype type)
     bool taken = false;
     for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims && !taken; i++) {
         struct asc_plan ignored = {0};
-        p.head_dim = head_dims[i];
+        p.head_dim = p.head_dim_v = head_dims[i];
         p.scale = 1 / sqrtf((float)p.head_dim);
         taken = !plan(&p, &ignored);
     }

@@ -123,13 +123,13 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
     for (int i = 0; i < CONVENTIONS; i++)
         json_object_set_new(fields, conventions[i].name, json_real(convention_get(&kernel->conventions, i)));
     return wire_send(wire, WIRE_HELLO,
-                     json_pack("{s:i, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "abi",
+                     json_pack("{s:i, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o}", "abi",
                                (int)debuggee_abi(), "kernel", debuggee_words(kernel->name), "backend",
                                backend_names[debuggee_backend()], "checks", debuggee_checked(), "device",
                                debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "k_dtypes",
                                (json_int_t)kernel->k_dtypes, "v_dtypes", (json_int_t)kernel->v_dtypes, "layouts",
                                (json_int_t)kernel->layouts, "biases", (json_int_t)kernel->biases, "sequences",
-                               (json_int_t)kernel->sequences, "o_dtype",
+                               (json_int_t)kernel->sequences, "values", (json_int_t)kernel->values, "o_dtype",
                                (int)kernel->o_dtype, "channel_dtype", types, "conventions", fields),
                      -1, NULL);
 }

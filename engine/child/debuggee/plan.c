@@ -36,6 +36,11 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "a number of keys for each sequence (shape.kv_lens, kernel.sequences)";
     if (problem->page_size > 0 && !(sequences & ASC_SUPPORTS(PAGES)))
         return "pages (shape.page_size, kernel.sequences)";
+    const uint32_t values = kernel->run ? ~0u : kernel->values;
+    if (problem->head_dim_v != problem->head_dim && !(values & ASC_SUPPORTS(HEAD_DIM_V)))
+        return "a head_dim of V's own (shape.head_dim_v, kernel.values)";
+    if (problem->v_in_k && !(values & ASC_SUPPORTS(V_IN_K)))
+        return "V in K (shape.v_in_k, kernel.values)";
     return NULL;
 }
 

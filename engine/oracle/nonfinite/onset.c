@@ -100,14 +100,14 @@ static int note_inputs(struct onset_map *map)
 {
     const struct oracle_case *c = map->c;
     static const enum asc_channel inputs[] = {asc_q, asc_k, asc_v};
-    const size_t n = (size_t)(map->rows > c->bc ? map->rows : c->bc) * (size_t)c->head_dim;
+    const size_t n = (size_t)(map->rows > c->bc ? map->rows : c->bc) * (size_t)oracle_widest(c);
     double *values = calloc(n * 2, sizeof *values);
     for (int i = 0; values && i < 3 * map->n_steps; i++) {
         const enum asc_channel ch = inputs[i % 3];
         const int kv = ch == asc_q ? 0 : map->steps[i / 3].kv;
         if (c->captured[kv * ASC_CHANNELS + (int)ch].data || (ch == asc_q && i > 0))
             continue;
-        const int rows = onset_rows(map, ch, kv), count = rows * c->head_dim;
+        const int rows = onset_rows(map, ch, kv), count = rows * oracle_dim(c, ch);
         const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), kv * c->bc, rows};
         uint16_t *cell = onset_cell(map, ch, kv, 0, 0);
         codes_load(c, &part, values, values + n);
@@ -210,10 +210,11 @@ static void walk_stage(struct walk *w, int step, enum asc_channel ch)
 static void walk_inputs(struct walk *w, int step, enum asc_channel ch)
 {
     const int kv = step < 0 ? 0 : w->map->steps[step].kv, rows = onset_rows(w->map, ch, kv);
-    memset(w->v, 0, ch == asc_v ? (size_t)w->map->c->head_dim : 0);
+    const int cols = onset_cols(w->map, ch, kv);
+    memset(w->v, 0, ch == asc_v ? (size_t)cols : 0);
     for (int r = 0; r < rows; r++) {
         uint8_t any = 0;
-        for (int col = 0; col < w->map->c->head_dim; col++) {
+        for (int col = 0; col < cols; col++) {
             w->visit(w->ctx, step, ch, r, col, 0);
             const uint8_t it = (uint8_t)has(w, ch, kv, r, col);
             any |= it;
@@ -231,7 +232,7 @@ static int walk(struct walk *w, int first_step)
 {
     static const enum asc_channel stages[] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
     static const enum asc_channel ends[] = {asc_o, asc_lse};
-    const size_t rows = (size_t)w->map->rows, keys = (size_t)w->map->c->bc, cols = (size_t)w->map->c->head_dim;
+    const size_t rows = (size_t)w->map->rows, keys = (size_t)w->map->c->bc, cols = (size_t)w->map->c->head_dim_v;
     uint8_t *room = calloc(3 * rows + keys + cols, 1);
     if (!room)
         return -1;
@@ -361,7 +362,7 @@ static void count_rows(const struct onset_map *map, struct onset_root *root)
 {
     for (int r = 0; r < map->rows; r++) {
         int any = 0;
-        for (int col = 0; col < map->c->head_dim; col++)
+        for (int col = 0; col < map->c->head_dim_v; col++)
             any |= *onset_cell(map, asc_o, 0, r, col) & CELL_REACHED;
         root->reached_rows += any != 0;
     }

@@ -50,7 +50,7 @@ static inline int onset_cols(const struct onset_map *map, enum asc_channel ch, i
     case asc_lse:
         return 1;
     default:
-        return map->c->head_dim;
+        return oracle_dim(map->c, ch);
     }
 }
 

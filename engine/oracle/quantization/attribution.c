@@ -42,15 +42,15 @@ static double *room(size_t n)
 static int allocate(const struct oracle_case *c, struct attribution *a)
 {
     const struct flow_shape n = flow_shape(c);
-    const size_t outputs = (size_t)n.rows * (size_t)n.dim, weights = (size_t)n.rows * (size_t)n.keys;
-    *a = (struct attribution){.rows = n.rows, .dim = n.dim, .keys = n.keys};
+    const size_t outputs = (size_t)n.rows * (size_t)n.dim_v, weights = (size_t)n.rows * (size_t)n.keys;
+    *a = (struct attribution){.rows = n.rows, .dim = n.dim_v, .terms = n.keys + n.dim, .keys = n.keys};
     int made = 1;
     for (int i = 0; i < PLAYERS; i++)
         made &= (a->part[i] = room(outputs)) != NULL;
     for (int i = 0; i < 5; i++)
         made &= (a->w[i] = room(weights)) != NULL;
     for (int i = 0; i < 2; i++)
-        made &= (a->v[i] = room((size_t)n.keys * (size_t)n.dim)) != NULL;
+        made &= (a->v[i] = room((size_t)n.keys * (size_t)n.dim_v)) != NULL;
     a->o_given = room(outputs);
     a->o_run = room(outputs);
     a->o3 = room(outputs);
@@ -83,7 +83,7 @@ void attribution_free(struct attribution *a)
 struct exchangeable {
     double *q[2], *k[2]; /* owned: given, used */
     double *s;           /* owned, [rows][keys] */
-    double *o[2];        /* owned, [rows][dim]: before and after an exchange */
+    double *o[2];        /* owned, [rows][dim_v]: before and after an exchange */
 };
 
 static int operands_new(const struct oracle_case *given, const struct oracle_case *run, struct exchangeable *x)
@@ -92,7 +92,7 @@ static int operands_new(const struct oracle_case *given, const struct oracle_cas
     for (int i = 0; i < 2; i++) {
         x->q[i] = room((size_t)n.rows * (size_t)n.dim);
         x->k[i] = room((size_t)n.keys * (size_t)n.dim);
-        x->o[i] = room((size_t)n.rows * (size_t)n.dim);
+        x->o[i] = room((size_t)n.rows * (size_t)n.dim_v);
         if (!x->q[i] || !x->k[i] || !x->o[i])
             return -1;
         flow_load(i ? run : given, asc_q, i ? FLOW_USED : FLOW_INPUT, x->q[i]);
@@ -188,7 +188,7 @@ int attribution_make(const struct oracle_case *given, const struct oracle_case *
 
 double attribution_rounding(const struct attribution *a)
 {
-    return 10 * (a->keys + a->dim + 32) * 0x1p-53;
+    return 10 * (a->terms + 32) * 0x1p-53;
 }
 
 void attribution_shares(const struct attribution *a, int r0, int r1, double share[PLAYERS])

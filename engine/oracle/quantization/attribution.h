@@ -29,7 +29,8 @@ const char *player_name(enum player player);    /* "P" */
 const char *player_meaning(enum player player); /* "exponential, rounding ... of P" */
 
 struct attribution {
-    int rows, dim, keys;
+    int rows, dim, keys; /* dim: of the output */
+    int terms;           /* of the longest chain of sums in an output */
     bool s_recorded,
         p_recorded; /* false: what the scores' accumulator adds counts as P's; P is as its declared type makes it */
     double *o_given, *o_run; /* owned, [rows][dim] */

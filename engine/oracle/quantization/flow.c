@@ -10,7 +10,7 @@
 
 struct flow_shape flow_shape(const struct oracle_case *c)
 {
-    return (struct flow_shape){c->in_q.rows, c->kv_len, c->head_dim};
+    return (struct flow_shape){c->in_q.rows, c->kv_len, c->head_dim, c->head_dim_v};
 }
 
 int flow_tile(const struct oracle_case *c, int kv, int *first)
@@ -46,7 +46,7 @@ static void overlay(const struct oracle_case *c, enum asc_channel ch, const stru
         for (int d = 0; d < m->cols; d++) {
             const size_t i = (size_t)(r * m->row_stride + d);
             if (values_element_written(m, i))
-                out[(size_t)(first + r) * (size_t)c->head_dim + (size_t)d] = values_element(m, i) * unit;
+                out[(size_t)(first + r) * (size_t)oracle_dim(c, ch) + (size_t)d] = values_element(m, i) * unit;
         }
     }
 }
@@ -58,8 +58,8 @@ void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_sourc
     const struct coded_rows part = {ch, input, coding, 0, input->rows};
     codes_load(c, &part, out, NULL);
     for (int r = 0; codes_use(c, ch) == CODES_RAW && r < input->rows; r++)
-        for (int d = 0; d < c->head_dim; d++)
-            out[(size_t)r * (size_t)c->head_dim + (size_t)d] *= codes_scale(coding, r);
+        for (int d = 0; d < oracle_dim(c, ch); d++)
+            out[(size_t)r * (size_t)oracle_dim(c, ch) + (size_t)d] *= codes_scale(coding, r);
     if (source == FLOW_INPUT)
         return;
     for (int kv = 0; kv < (ch == asc_q ? 1 : c->kv_tiles); kv++)
@@ -152,7 +152,7 @@ void flow_weights(const struct oracle_case *c, const double *s, double *w)
 void flow_output(const struct oracle_case *c, const double *w, const double *v, double *o)
 {
     const struct flow_shape n = flow_shape(c);
-    matrix_multiply(n.rows, n.dim, n.keys, 1, w, n.keys, v, n.dim, o, 0);
+    matrix_multiply(n.rows, n.dim_v, n.keys, 1, w, n.keys, v, n.dim_v, o, 0);
 }
 
 bool flow_run_output(const struct oracle_case *c, double *o)

@@ -7,14 +7,14 @@
 #include "engine/oracle/scratch.h"
 #include <stdbool.h>
 
-/* Rows of the q tile, keys, head_dim of a case. */
+/* Rows of the q tile, keys, head_dim and head_dim_v of a case. */
 struct flow_shape {
-    int rows, keys, dim;
+    int rows, keys, dim, dim_v;
 };
 struct flow_shape flow_shape(const struct oracle_case *c);
 
 /* Inputs: as the case holds them (of codes their values, times their scales), or, where a tile of the channel was
-   captured, as the kernel used it. q: [rows][dim]; k, v: [keys][dim]. */
+   captured, as the kernel used it. q: [rows][dim]; k: [keys][dim]; v: [keys][dim_v]. */
 enum flow_source { FLOW_INPUT, FLOW_USED };
 void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_source source, double *out);
 
@@ -47,7 +47,7 @@ struct flow_rounding flow_rounding(const struct oracle_case *c);
    its scores. Returns whether P was recorded. */
 bool flow_run_weights(const struct oracle_case *c, const double *s, const struct flow_weights *out);
 
-/* o: [rows][dim] = w v. */
+/* o: [rows][dim_v] = w v. */
 void flow_output(const struct oracle_case *c, const double *w, const double *v, double *o);
 /* The run's own output, as it left it or its probe recorded it. false: neither is there. */
 bool flow_run_output(const struct oracle_case *c, double *o);

@@ -59,10 +59,10 @@ static void work_free(struct work *x)
 
 static int work_new(struct work *x)
 {
-    const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim,
-                 outputs = (size_t)x->n.rows * (size_t)x->n.dim, rows = (size_t)x->n.rows;
-    x->q = calloc(outputs, sizeof(double));
-    x->k = calloc(values, sizeof(double));
+    const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim_v,
+                 outputs = (size_t)x->n.rows * (size_t)x->n.dim_v, rows = (size_t)x->n.rows;
+    x->q = calloc((size_t)x->n.rows * (size_t)x->n.dim, sizeof(double));
+    x->k = calloc((size_t)x->n.keys * (size_t)x->n.dim, sizeof(double));
     x->tile = calloc(outputs, sizeof(double));
     x->room = calloc((PATHS + 1) * (3 * weights + values + outputs + rows), sizeof(double));
     if (!x->q || !x->k || !x->tile || !x->room)
@@ -89,8 +89,7 @@ static void round_all(enum dtype t, double *x, size_t n)
 
 static void compute(struct work *x)
 {
-    const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim,
-                 outputs = (size_t)x->n.rows * (size_t)x->n.dim;
+    const size_t weights = (size_t)x->n.rows * (size_t)x->n.keys, values = (size_t)x->n.keys * (size_t)x->n.dim_v;
     const struct flow_rounding f16 = {.type = DTYPE_F16, .factor = 1, .sums = ASC_L_UNROUNDED};
     struct way *reference = &x->way[PATHS], *half = &x->way[PATH_F16], *run = &x->way[PATH_RUN];
     flow_load(x->given, asc_q, FLOW_INPUT, x->q);
@@ -102,8 +101,8 @@ static void compute(struct work *x)
 
     memcpy(half->v, reference->v, values * sizeof(double));
     round_all(DTYPE_F16, half->v, values);
-    round_all(DTYPE_F16, x->q, outputs);
-    round_all(DTYPE_F16, x->k, values);
+    round_all(DTYPE_F16, x->q, (size_t)x->n.rows * (size_t)x->n.dim);
+    round_all(DTYPE_F16, x->k, (size_t)x->n.keys * (size_t)x->n.dim);
     flow_scores(x->given, x->q, x->k, half->s);
     for (size_t i = 0; i < weights; i++)
         half->s[i] = (double)(float)half->s[i];
@@ -130,8 +129,8 @@ static void advance(struct work *x, struct way *way, int kv, int begins)
 {
     int first;
     const int cols = flow_tile(x->run, kv, &first), split = schedule_split(x->run, kv);
-    const size_t dim = (size_t)x->n.dim;
-    matrix_multiply(x->n.rows, x->n.dim, cols, 1, way->w + first, x->n.keys, way->v + (size_t)first * dim, x->n.dim,
+    const size_t dim = (size_t)x->n.dim_v;
+    matrix_multiply(x->n.rows, x->n.dim_v, cols, 1, way->w + first, x->n.keys, way->v + (size_t)first * dim, x->n.dim_v,
                     x->tile, 0);
     for (int r = 0; r < x->n.rows; r++) {
         const double *w = way->w_l + (size_t)r * (size_t)x->n.keys;
@@ -163,8 +162,8 @@ static void add_ul(const struct work *x, int kv, struct path_tile *tile)
         const double sum = !own ? 0 : x->run->conventions.u_norm == ASC_U_NORM_TILE ? 1 : captured_l(l, r);
         if (!(reference->l[r] > 0))
             continue;
-        for (int d = 0; d < x->n.dim; d++) {
-            const size_t i = (size_t)r * (size_t)x->n.dim + (size_t)d;
+        for (int d = 0; d < x->n.dim_v; d++) {
+            const size_t i = (size_t)r * (size_t)x->n.dim_v + (size_t)d;
             const double want = reference->u[i] / reference->l[r];
             add(&tile->ul[PATH_F16], half->u[i] / half->l[r], want);
             if (own)
@@ -231,8 +230,8 @@ static void outputs(struct work *x, struct paths *out)
 int paths_make(const struct oracle_case *given, const struct oracle_case *run, struct paths *out)
 {
     struct work x = {.given = given, .run = run, .n = flow_shape(run)};
-    const size_t n = (size_t)x.n.rows * (size_t)x.n.dim;
-    *out = (struct paths){.kv_tiles = run->kv_tiles, .rows = x.n.rows, .dim = x.n.dim};
+    const size_t n = (size_t)x.n.rows * (size_t)x.n.dim_v;
+    *out = (struct paths){.kv_tiles = run->kv_tiles, .rows = x.n.rows, .dim = x.n.dim_v};
     out->tile = calloc((size_t)run->kv_tiles, sizeof *out->tile);
     out->o_given = calloc(n, sizeof(double));
     for (int i = 0; i < PATHS; i++)

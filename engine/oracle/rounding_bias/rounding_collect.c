@@ -57,15 +57,15 @@ struct rounding_head *rounding_head_new(const struct oracle_case *c)
     struct rounding_head *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
-    const size_t kv_tiles = (size_t)c->kv_tiles, br = (size_t)c->br, bc = (size_t)c->bc, D = (size_t)c->head_dim;
+    const size_t kv_tiles = (size_t)c->kv_tiles, br = (size_t)c->br, bc = (size_t)c->bc, D = (size_t)oracle_widest(c);
     const size_t wide = bc > D ? bc : D, tall = br > bc ? br : bc;
     h->q_len = c->q_len;
     h->kv_len = c->kv_len;
     h->kv_tiles = c->kv_tiles;
     h->rows_max = c->br;
     int failed = fit_make(&h->fit[FIT_S], c->q_len, c->kv_tiles, c->bc);
-    failed |= fit_make(&h->fit[FIT_U], c->q_len, c->kv_tiles, c->head_dim);
-    failed |= fit_make(&h->fit[FIT_O], c->q_len, 1, c->head_dim);
+    failed |= fit_make(&h->fit[FIT_U], c->q_len, c->kv_tiles, c->head_dim_v);
+    failed |= fit_make(&h->fit[FIT_O], c->q_len, 1, c->head_dim_v);
     h->n_rows[0] = c->q_len;
     h->n_rows[1] = h->n_rows[2] = c->kv_len;
     for (int i = 0; i < 3; i++)
@@ -219,7 +219,8 @@ static enum rounding_reason bars_u(const struct rounding_head *h)
     const bool exact = s->stage[asc_p].recorded && s->at.pv_p.exact && s->stage[asc_alpha].recorded &&
                        s->at.of[asc_alpha].exact && !s->at.unseen[asc_v] && conventions->u_phase != ASC_U_RESCALED &&
                        conventions->p_max != ASC_P_MAX_TILE && conventions->u_norm != ASC_U_NORM_TILE;
-    return exact && all_zero(s->at.u_prev.loose, h->c->in_q.rows * h->c->head_dim) ? ROUNDING_CLEAR : ROUNDING_OPERANDS;
+    return exact && all_zero(s->at.u_prev.loose, h->c->in_q.rows * h->c->head_dim_v) ? ROUNDING_CLEAR
+                                                                                     : ROUNDING_OPERANDS;
 }
 
 static enum rounding_reason bars_o(const struct rounding_head *h)
@@ -227,7 +228,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
     const struct judge_scratch *s = h->s;
     const int rows = h->c->in_q.rows;
     const bool exact = schedule_splits(h->c) == 1 && s->stage[asc_l].recorded && s->stage[asc_u].recorded;
-    return exact && all_zero(s->at.l_prev.loose, rows) && all_zero(s->at.u_prev.loose, rows * h->c->head_dim)
+    return exact && all_zero(s->at.l_prev.loose, rows) && all_zero(s->at.u_prev.loose, rows * h->c->head_dim_v)
                ? ROUNDING_CLEAR
                : ROUNDING_OPERANDS;
 }

@@ -81,6 +81,9 @@ static int list_known(const struct oracle_case *c, struct known *list)
         snprintf(words, sizeof words, "sqrt(%d / %g)", c->head_dim, c->head_dim + dims[i]);
         add(list, &n, c->head_dim + dims[i] > 0 ? sqrt(c->head_dim / (c->head_dim + dims[i])) : 0, words);
     }
+    snprintf(words, sizeof words, "sqrt(%d / %d): the square roots of head_dim and head_dim_v", c->head_dim,
+             c->head_dim_v);
+    add(list, &n, c->head_dim_v != c->head_dim ? sqrt((double)c->head_dim / c->head_dim_v) : 0, words);
     const double scales[] = {scale, scale * M_LOG2E};
     for (int i = 0; i < 4; i++) {
         const double x = scales[i / 2], rounded = bound_round(i % 2 ? DTYPE_BF16 : DTYPE_F16, x);

@@ -23,7 +23,7 @@ static struct operand *operand_of(struct operands *x, enum asc_channel operand, 
 
 static size_t values_of(const struct sample_tile *t, enum asc_channel operand)
 {
-    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)t->c->head_dim;
+    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)oracle_dim(t->c, operand);
     return operand == asc_q ? R * D : operand == asc_p || operand == asc_s ? R * C : C * D;
 }
 

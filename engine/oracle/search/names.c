@@ -147,7 +147,7 @@ static int transposes(const struct naming *n, enum asc_channel operand)
     int low = 0, swapped = 0;
     if (!own_tensor(n, operand) || map->kind != MAP_BITS || n->rule->rows.span != 1 || map->flip)
         return 0;
-    while (1 << low < n->at->c->head_dim)
+    while (1 << low < oracle_dim(n->at->c, operand))
         low++;
     for (int k = 0; k < map->bits; k++) {
         const unsigned own = 1u << k, other = k < low ? own << low : own >> low;
@@ -165,7 +165,7 @@ static bool swizzles(const struct naming *n, enum asc_channel operand)
     if (!own_tensor(n, operand) || map->kind != MAP_BITS || n->rule->rows.span <= 1)
         return false;
     for (int k = 0; k < map->bits; k++)
-        if (n->rule->rows.span << k >= n->at->c->head_dim && (map->row[k] != 1u << k || map->flip >> k & 1))
+        if (n->rule->rows.span << k >= oracle_dim(n->at->c, operand) && (map->row[k] != 1u << k || map->flip >> k & 1))
             return false;
     return true;
 }

@@ -10,9 +10,9 @@ void propose_transposed(struct search *search, enum asc_channel operand)
     int rows = 0, cols = 0;
     while (1 << rows < c->bc)
         rows++;
-    while (1 << cols < c->head_dim)
+    while (1 << cols < oracle_dim(c, operand))
         cols++;
-    if (1 << rows != c->bc || 1 << cols != c->head_dim || rows + cols > MAP_BIT_COUNT)
+    if (1 << rows != c->bc || 1 << cols != oracle_dim(c, operand) || rows + cols > MAP_BIT_COUNT)
         return;
     for (int swapped = 3; swapped <= rows && swapped <= cols; swapped++) {
         struct rule rule = rule_new(RULE_ROWS);
@@ -65,11 +65,11 @@ void propose_pieces(struct search *search, enum asc_channel operand)
     const struct oracle_case *c = search->sample->tiles[0].c;
     const int span = piece_elements(&search->sample->tiles[0], operand), block = operand == asc_q ? c->br : c->bc;
     int pieces = 0, rows = 0;
-    while (span << pieces < c->head_dim)
+    while (span << pieces < oracle_dim(c, operand))
         pieces++;
     while (1 << rows < block)
         rows++;
-    for (int i = 0; i < pieces && span << pieces == c->head_dim && 1 << rows == block; i++)
+    for (int i = 0; i < pieces && span << pieces == oracle_dim(c, operand) && 1 << rows == block; i++)
         for (int j = 0; j < ROW_BITS && j < rows; j++)
             for (int flips = 0; flips < 2; flips++) {
                 struct rule rule = rule_new(RULE_ROWS);
@@ -130,12 +130,13 @@ void propose_usual(struct search *search, enum asc_channel operand)
     rule.rows.tensor = operand == asc_v ? asc_k : asc_v;
     rule_try(search, &rule);
     /* Columns exchanged in pairs, in pairs of two, ..: codes have too few values to be told by content. */
-    for (int i = 0; 2 << i <= search->sample->tiles[0].c->head_dim && search->sample->channel == operand; i++) {
+    for (int i = 0; 2 << i <= oracle_dim(search->sample->tiles[0].c, operand) && search->sample->channel == operand;
+         i++) {
         struct rule place = rule_new(RULE_PLACE);
         place.guess = true;
         place.cost = 10;
         place.col_map = (struct map){.kind = MAP_BITS, .flip = 1u << i};
-        while (1 << place.col_map.bits < search->sample->tiles[0].c->head_dim) {
+        while (1 << place.col_map.bits < oracle_dim(search->sample->tiles[0].c, operand)) {
             place.col_map.row[place.col_map.bits] = 1u << place.col_map.bits;
             place.col_map.bits++;
         }

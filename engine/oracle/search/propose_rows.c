@@ -40,11 +40,11 @@ static bool load_head(struct lookup *l, enum asc_channel tensor, int head)
 {
     const struct source *source = source_of(l->search, tensor, head);
     const struct oracle_case *c = l->search->sample->tiles[0].c;
-    if (!source || !source->rows.data)
+    if (!source || !source->rows.data || oracle_dim(c, tensor) != oracle_dim(c, l->operand))
         return false;
     if (l->rows && l->tensor == tensor && l->head == head)
         return true;
-    const size_t n = (size_t)source->rows.rows * (size_t)c->head_dim;
+    const size_t n = (size_t)source->rows.rows * (size_t)oracle_dim(c, tensor);
     double *rows = realloc(l->rows, n * sizeof *rows), *loose = rows ? realloc(l->loose, n * sizeof *loose) : NULL;
     if (rows)
         l->rows = rows;
@@ -295,6 +295,66 @@ static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch
         rule_try(l->search, &rule);
 }
 
+/* Rows that lie so far apart and are read at another distance, through all heads as they lie in memory. */
+static void try_pitch(struct lookup *l)
+{
+    const int heads = heads_of(l->search, l->operand);
+    for (int beside = 1; beside <= heads; beside += heads > 1 ? heads - 1 : 1) {
+        struct rule rule = rule_new(RULE_ROWS);
+        const int line = l->pieces * beside;
+        int n = 0, meet = 0;
+        rule.rows.operand = rule.rows.tensor = l->operand;
+        rule.rows.whole = rule.rows.flat = true;
+        rule.rows.span = l->span;
+        rule.map = (struct map){.kind = MAP_PITCH, .a = line};
+        for (int i = 0; i < l->n; i++) {
+            const struct found *f = &l->found[i];
+            const struct sample_tile *t = &l->search->sample->tiles[f->tile];
+            const int head = head_of(l->search, t, l->operand), row = tile_index(l, t) * block_of(l, t) + f->row;
+            const int from = flat_row(l->search, l->operand, head, row) * l->pieces + f->piece;
+            const int to = flat_row(l->search, f->tensor, f->head, f->from_row) * l->pieces + f->from_piece;
+            if (f->tensor != l->operand || from < line)
+                continue;
+            if (!rule.map.b && (to - from % line) % (from / line) == 0)
+                rule.map.b = (to - from % line) / (from / line);
+            n++;
+            meet += map_at(&rule.map, from) == to;
+        }
+        rule.cost = 3 + 2 * log2(2 + abs(rule.map.b));
+        if (n >= 4 && meet * 10 >= n * 9 && rule.map.b > 0 && rule.map.b != line)
+            rule_try(l->search, &rule);
+    }
+}
+
+/* Columns c + n of a tensor with longer rows, as V that lies in K is from a wrong column on. */
+static void try_longer(struct search *search, enum asc_channel operand)
+{
+    const struct sample *s = search->sample;
+    const enum asc_channel other = operand == asc_v ? asc_k : asc_v;
+    const struct sample_tile *t = NULL;
+    const struct oracle_case *c = s->tiles[0].c;
+    const int D = oracle_dim(c, operand), longer = oracle_dim(c, other);
+    for (int k = 0; k < s->n && !t; k++)
+        t = wrong_cells(&s->tiles[k]) ? &s->tiles[k] : NULL;
+    if (!t || operand == asc_q || longer <= D)
+        return;
+    const int head = head_of(search, t, operand);
+    for (int shift = 0; shift + D <= longer; shift++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        int same = 0;
+        rule.rows.operand = operand;
+        rule.rows.tensor = other;
+        rule.rows.whole = true;
+        rule.rows.shift = shift;
+        rule.cost = 5 + log2(1 + longer - D);
+        if (source_rows(search, c, other, head, t->kv * c->bc, 1, search->rows[2], search->rows[3]))
+            for (int d = 0; d < D; d++)
+                same += element_within(t->type, t->got[d], search->rows[2][d + shift], search->rows[3][d + shift]);
+        if (same == D)
+            rule_try(search, &rule);
+    }
+}
+
 static bool stays(const struct lookup *l, const struct found *f)
 {
     const struct sample_tile *t = &l->search->sample->tiles[f->tile];
@@ -307,7 +367,7 @@ static bool stays(const struct lookup *l, const struct found *f)
 static void try_part(struct lookup *l, enum how how, struct pair *pairs)
 {
     const struct sample_tile *t = &l->search->sample->tiles[0];
-    const int D = t->c->head_dim, rows = block_of(l, t), most = rows > D ? rows : D;
+    const int D = oracle_dim(t->c, l->operand), rows = block_of(l, t), most = rows > D ? rows : D;
     struct lookup moved = *l;
     uint8_t *sides = calloc((size_t)4 * (size_t)most, 1);
     if (!sides) {
@@ -384,7 +444,7 @@ static void look_up_captured(struct lookup *l)
 static void look_up_columns(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
 {
     const struct sample_tile *t = &l->search->sample->tiles[tile];
-    const int D = t->c->head_dim, block = block_of(l, t), first = tile_index(l, t) * block;
+    const int D = oracle_dim(t->c, l->operand), block = block_of(l, t), first = tile_index(l, t) * block;
     const size_t size = (size_t)block * (size_t)D * (size_t)D;
     if (!load_head(l, l->operand, head_of(l->search, t, l->operand)))
         return;
@@ -450,7 +510,7 @@ static double fit_columns(const struct pair *pairs, size_t n, const struct term 
 static void try_columns(struct lookup *l)
 {
     const struct sample_tile *t = &l->search->sample->tiles[0];
-    const int block = block_of(l, t), D = t->c->head_dim;
+    const int block = block_of(l, t), D = oracle_dim(t->c, l->operand);
     struct pair pairs[MAX_COLUMNS];
     struct rule rule = rule_new(RULE_ROWS), best = rule;
     struct term rows = {.axis = AXIS_ROW};
@@ -513,7 +573,7 @@ static void look_up_operand_solved(struct lookup *l, int tile)
 {
     const struct sample_tile *t = &l->search->sample->tiles[tile];
     const int n = l->operand == asc_q ? t->rows : t->x.cols;
-    double *x = calloc((size_t)n * (size_t)t->c->head_dim, sizeof *x);
+    double *x = calloc((size_t)n * (size_t)oracle_dim(t->c, l->operand), sizeof *x);
     unsigned char *known = calloc((size_t)n, 1);
     if (!x || !known)
         l->search->failed = true;
@@ -596,8 +656,8 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
     l->search = search;
     l->operand = operand;
     l->span = piece_elements(&s->tiles[0], operand);
-    l->pieces = s->tiles[0].c->head_dim / l->span;
-    if (s->tiles[0].c->head_dim % l->span == 0) {
+    l->pieces = oracle_dim(s->tiles[0].c, operand) / l->span;
+    if (oracle_dim(s->tiles[0].c, operand) % l->span == 0) {
         if (!look)
             look_up_captured(l);
         for (int k = 0; look && k < s->n && tiles < TILES; k++)
@@ -605,8 +665,10 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
                 look(l, k);
                 tiles++;
             }
-        if (l->n)
+        if (l->n) {
             try_maps(l);
+            try_pitch(l);
+        }
         if (search->best.kind == RULE_NONE || search->best.evidence.share < 0.9999)
             try_columns(l);
     }
@@ -621,6 +683,8 @@ void propose_rows(struct search *search)
     const enum asc_channel stage = search->sample->channel;
     if (stage <= asc_v) {
         look_up_operand(search, stage, NULL);
+        if (stage != asc_q)
+            try_longer(search, stage);
         if (search->best.kind == RULE_NONE)
             propose_usual(search, stage);
     } else if (stage == asc_s) {

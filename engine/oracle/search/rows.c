@@ -52,7 +52,7 @@ bool source_rows(const struct search *search, const struct oracle_case *c, enum 
                  int n, double *out, double *loose)
 {
     const struct source *source = source_of(search, of, head);
-    const size_t D = (size_t)c->head_dim;
+    const size_t D = (size_t)oracle_dim(c, of);
     const int type = values_type(c, of), begin = first < 0 ? 0 : first;
     const int end = source && first + n > source->rows.rows ? source->rows.rows : first + n;
     double unit = 0, half_tiny = 0;
@@ -93,12 +93,20 @@ static void take_flat(const struct search *search, const struct rule *rule, cons
 {
     const enum asc_channel of = rule->rows.tensor;
     const struct source *any = source_of(search, of, 0);
-    const int from =
-        map_at(&rule->map, flat_row(search, rule->rows.operand, head_of(search, t, rule->rows.operand), row));
-    const bool there = any && any->rows.rows > 0 && from >= 0;
-    const int beside = there ? heads_beside(any) : 1, length = there ? any->rows.rows : 1, position = from / beside;
-    source_rows(search, t->c, of, there ? position / length * beside + from % beside : -1, position % length, 1, out,
-                loose);
+    const int D = oracle_dim(t->c, of), span = rule->rows.span ? rule->rows.span : D, pieces = D / span;
+    const int own = flat_row(search, rule->rows.operand, head_of(search, t, rule->rows.operand), row);
+    const int beside = any ? heads_beside(any) : 1, length = any ? any->rows.rows : 0;
+    double *from = search->rows[2], *from_loose = search->rows[3];
+    int loaded = -1;
+    for (int p = 0; p < pieces; p++) {
+        const int at = map_at(&rule->map, own * pieces + p), there = at / pieces, position = there / beside;
+        if (p == 0 || there != loaded)
+            source_rows(search, t->c, of, at >= 0 && length ? position / length * beside + there % beside : -1,
+                        length ? position % length : 0, 1, from, from_loose);
+        loaded = there;
+        memcpy(out + p * span, from + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *out);
+        memcpy(loose + p * span, from_loose + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *loose);
+    }
 }
 
 static bool concerns(const struct from_rows *f, int r, int d)
@@ -110,7 +118,7 @@ static bool concerns(const struct from_rows *f, int r, int d)
 static void take(const struct search *search, const struct rule *rule, const struct sample_tile *t, int head, int first,
                  int r, int own_row, double *out, double *loose)
 {
-    const int D = t->c->head_dim, span = rule->rows.span ? rule->rows.span : D;
+    const int D = oracle_dim(t->c, rule->rows.operand), span = rule->rows.span ? rule->rows.span : D;
     const int pieces = D / span;
     const int block = rule->rows.operand == asc_q ? t->c->br : t->c->bc;
     double *row = search->rows[2], *row_loose = search->rows[3];
@@ -127,8 +135,8 @@ static void take(const struct search *search, const struct rule *rule, const str
         for (int d = 0; d < span; d++) {
             if (!concerns(&rule->rows, own_row, p * span + d))
                 continue;
-            out[p * span + d] = row[piece * span + d];
-            loose[p * span + d] = row_loose[piece * span + d];
+            out[p * span + d] = row[piece * span + d + rule->rows.shift];
+            loose[p * span + d] = row_loose[piece * span + d + rule->rows.shift];
         }
     }
 }
@@ -157,11 +165,11 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     if (rule->rows.operand == asc_s)
         return both_forward(search, rule, t, want, bound);
     const enum asc_channel ch = rule->rows.operand, stage = search->sample->channel;
-    const int D = t->c->head_dim, n = ch == asc_q ? t->c->in_q.rows : stage <= asc_v ? t->rows : t->x.cols;
+    const int D = oracle_dim(t->c, ch), n = ch == asc_q ? t->c->in_q.rows : stage <= asc_v ? t->rows : t->x.cols;
     const int block = ch == asc_q ? t->c->br : t->c->bc, tile = ch == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
     const int head = head_from(search, rule, t, ch);
     const int first = rule->rows.whole ? 0 : map_at(&rule->rows.tile, tile) * block;
-    if (!source_of(search, rule->rows.tensor, head))
+    if (!source_of(search, rule->rows.tensor, head) || oracle_dim(t->c, rule->rows.tensor) < D + rule->rows.shift)
         return false;
     for (int r = 0; r < n && rule->rows.flat; r++)
         take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);

@@ -70,7 +70,7 @@ enum vector_slot { SLOT_M, SLOT_M_PREV, SLOT_ALPHA, SLOT_L, SLOT_SUM, VECTOR_SLO
 struct source {
     enum asc_channel of; /* q, k or v */
     int head;            /* counted through the batches */
-    struct matrix rows;  /* [q_len or kv_len][head_dim] */
+    struct matrix rows;  /* [q_len or kv_len][head_dim or head_dim_v] */
     struct coding coding;
 };
 
@@ -82,6 +82,7 @@ struct from_rows {
     bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
     bool flat;                /* with whole: of rows of all heads, as they lie in memory (flat_row()) */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
+    int shift;                /* columns c are columns c + shift there, whose rows may be longer */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
     bool of_batch;            /* it counts the heads of a batch, not of all */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
@@ -202,7 +203,7 @@ struct search {
     double *room;            /* owned: the arrays of numbers below */
     double *want, *bound;    /* of the largest tile */
     double *rows[4];         /* [R] row vectors */
-    double *operand, *loose; /* [R or Bc][head_dim] or [R][Bc] */
+    double *operand, *loose; /* [R or Bc][elements of a row] or [R][Bc] */
     int *seen[2];            /* owned, one block: [R] */
     double *amax;            /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
@@ -216,8 +217,8 @@ struct search {
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
 const char *entry_name(enum asc_channel ch, enum entry entry);
 
-/* Rows first .. first + n - 1 of a head of Q, K or V as the kernel uses them in a channel of type t: [n][head_dim]. NaN
-   beyond its last row. false: the launch was not given it. */
+/* Rows first .. first + n - 1 of a head of Q, K or V as the kernel uses them in a channel of type t: [n][elements of a
+   row]. NaN beyond its last row. false: the launch was not given it. */
 bool source_rows(const struct search *search, const struct oracle_case *c, enum asc_channel of, int head, int first,
                  int n, double *out, double *loose);
 const struct source *source_of(const struct search *search, enum asc_channel of, int head); /* NULL: none */

@@ -86,17 +86,18 @@ static struct operands keep_operands(struct sample *s, const struct walk_tile *t
 {
     const struct judge_scratch *scratch = tile->s;
     const size_t R = (size_t)tile->c->in_q.rows, D = (size_t)tile->c->head_dim, C = (size_t)from->cols;
-    struct operands x = keep_end(s, from, R, D);
+    const size_t V = (size_t)tile->c->head_dim_v;
+    struct operands x = keep_end(s, from, R, V);
     for (int ch = 0; ch < asc_o; ch++) {
         const size_t n = (size_t)scratch->stage[ch].rows * (size_t)scratch->stage[ch].cols;
-        const size_t size = ch == asc_q ? R * D : ch == asc_k || ch == asc_v ? C * D : n;
+        const size_t size = ch == asc_q ? R * D : ch == asc_k ? C * D : ch == asc_v ? C * V : n;
         x.of[ch] = keep_operand(s, from->of[ch], size);
         if (ch < INPUTS)
             x.size[ch] = from->size[ch] == from->of[ch].value ? x.of[ch].value : keep(s, from->size[ch], size);
     }
     x.hidden = keep_ints(s, from->hidden, R);
     x.visible = keep_ints(s, from->visible, R);
-    x.input_v = from->unseen[asc_v] ? keep(s, from->input_v, C * D) : from->input_v;
+    x.input_v = from->unseen[asc_v] ? keep(s, from->input_v, C * V) : from->input_v;
     x.by_q = keep(s, from->by_q, R);
     x.by_k = keep(s, from->by_k, C);
     x.bias = keep(s, from->bias, R * C);
@@ -213,7 +214,7 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
     t->bound = keep(s, stage->bound[LOCAL], n);
     t->cell = keep_bytes(s, n);
     if (ends) {
-        t->x = keep_end(s, &tile->s->at, (size_t)tile->c->in_q.rows, (size_t)tile->c->head_dim);
+        t->x = keep_end(s, &tile->s->at, (size_t)tile->c->in_q.rows, (size_t)tile->c->head_dim_v);
         if (s->has_last)
             t->end = s->last_x;
         if (tile->c->kv_splits > 1 && tile->s->lists.splits == tile->c->kv_splits)
@@ -254,7 +255,7 @@ int sample_add(struct sample *s, const struct oracle_case *c, const struct sampl
                struct judge_scratch *scratch)
 {
     const bool ends = s->channel == asc_o || s->channel == asc_lse;
-    const size_t most = (size_t)(c->bc > c->head_dim ? c->bc : c->head_dim);
+    const size_t most = (size_t)(c->bc > oracle_widest(c) ? c->bc : oracle_widest(c));
     const size_t rows = (size_t)(c->br > c->bc ? c->br : c->bc);
     struct adding a = {s, place, s->n};
     uint32_t *wanted = calloc((size_t)c->kv_tiles, sizeof *wanted);

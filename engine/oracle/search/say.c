@@ -459,10 +459,10 @@ static void say_bits(const struct map *map, int low, const char *lower, char *ou
     say_moved_bits(map, low, lower, out, bytes);
 }
 
-static int bits_of_row(const struct sample *s, int span)
+static int bits_of_row(const struct sample *s, enum asc_channel operand, int span)
 {
     int low = 0;
-    while (span << low < s->tiles[0].c->head_dim)
+    while (span << low < oracle_dim(s->tiles[0].c, operand))
         low++;
     return low;
 }
@@ -484,12 +484,16 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, " %s", tensor);
         said = true;
     }
+    if (f->tensor != f->operand &&
+        (f->shift || oracle_dim(s->tiles[0].c, f->tensor) != oracle_dim(s->tiles[0].c, f->operand)))
+        add(out, bytes, ", column c + %d where column c is wanted", f->shift);
     if (rule->map.kind == MAP_BITS && f->span) {
         add(out, bytes, "%s", said ? "," : "");
-        say_bits(&rule->map, bits_of_row(s, f->span), f->span == 1 ? "column" : "16-byte piece", out, bytes);
+        say_bits(&rule->map, bits_of_row(s, f->operand, f->span), f->span == 1 ? "column" : "16-byte piece", out,
+                 bytes);
         said = true;
     } else if (rule->map.kind == MAP_PITCH && (f->span || f->flat)) {
-        const int unit = f->span ? f->span : s->tiles[0].c->head_dim;
+        const int unit = f->span ? f->span : oracle_dim(s->tiles[0].c, f->operand);
         add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "", rule->map.a * unit,
             rule->map.b * unit);
         said = true;

@@ -17,12 +17,12 @@ static int search_begin(struct search *search, const struct search_inputs *input
     for (int i = 0; i < s->n; i++) {
         const struct oracle_case *c = s->tiles[i].c;
         const size_t rows = (size_t)(c->br > c->bc ? c->br : c->bc);
-        const size_t cols = (size_t)(c->bc > c->head_dim ? c->bc : c->head_dim);
+        const size_t cols = (size_t)(c->bc > oracle_widest(c) ? c->bc : oracle_widest(c));
         most = rows * cols > most ? rows * cols : most;
         if (c->in_q.rows > largest->c->in_q.rows)
             largest = &s->tiles[i];
     }
-    const size_t line = (size_t)largest->c->br + (size_t)largest->c->bc + (size_t)largest->c->head_dim;
+    const size_t line = (size_t)largest->c->br + (size_t)largest->c->bc + (size_t)oracle_widest(largest->c);
     search->sources = inputs->sources;
     search->n_sources = inputs->n_sources;
     search->heads = inputs->heads;
@@ -94,7 +94,7 @@ static void say_pattern(struct search *search, struct explanation *out)
 /* What most of a stage's formula is made of. */
 static const double *material(const struct sample_tile *t, enum asc_channel ch, size_t *n)
 {
-    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)t->c->head_dim;
+    const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)oracle_dim(t->c, ch);
     switch (ch) {
     case asc_s:
         *n = C * D;

@@ -99,6 +99,7 @@ static struct asc_problem problem(int behavior)
                                 .q_len = Q_LEN,
                                 .kv_len = KV_LEN,
                                 .head_dim = D,
+                                .head_dim_v = D,
                                 .layout = ASC_BHLD,
                                 .dtype = DTYPE_F32,
                                 .k_dtype = DTYPE_F32,
@@ -272,7 +273,7 @@ static void test_declines(void **state)
     struct asc_plan plan;
     struct err err = {0};
     struct asc_problem p = problem(FINE);
-    p.head_dim = 32;
+    p.head_dim = p.head_dim_v = 32;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     assert_string_equal(err.where, "behave");
@@ -287,15 +288,15 @@ static void test_declines(void **state)
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_string_equal(err.message, "behave accepts the layout BHLD, not BLHD");
     p = problem(FINE);
-    p.head_dim = 13;
+    p.head_dim = p.head_dim_v = 13;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     has(err.message, "5000 threads");
-    p.head_dim = 12;
+    p.head_dim = p.head_dim_v = 12;
     assert_int_equal(child_load(c, &p, &plan, &err), -1);
     assert_int_equal(err.code, ERR_DECLINED);
     has(err.message, "an error limit of nan");
-    p.head_dim = 11;
+    p.head_dim = p.head_dim_v = 11;
     assert_int_equal(child_load(c, &p, &plan, &err), 0);
     assert_true(plan.error_limit == 0.25f);
     p = problem(FINE);

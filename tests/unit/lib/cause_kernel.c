@@ -172,7 +172,7 @@ static void make_arrays(const struct run *run, struct slot *slot, int rows)
 {
     const struct spec *s = &run->spec;
     const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->lanes};
-    const struct asc_problem problem = {.head_dim = s->head_dim, .kv_len = s->kv_len};
+    const struct asc_problem problem = {.head_dim = s->head_dim, .head_dim_v = s->head_dim, .kv_len = s->kv_len};
     const int tiles = slot->c.kv_tiles;
     for (int i = 0; i < tiles * ASC_CHANNELS; i++) {
         const enum asc_channel ch = (enum asc_channel)(i % ASC_CHANNELS);
@@ -228,6 +228,7 @@ static void run_slot(struct run *run, int q_tile)
                                    .q_len = s->q_len,
                                    .kv_len = s->kv_len,
                                    .head_dim = s->head_dim,
+                                   .head_dim_v = s->head_dim,
                                    .br = s->br,
                                    .bc = s->bc,
                                    .q_tile = q_tile,

@@ -57,6 +57,7 @@ static struct asc_problem problem_of(const struct hand_made *made)
                                 .q_len = made->q_len,
                                 .kv_len = made->kv_len,
                                 .head_dim = made->head_dim,
+                                .head_dim_v = made->head_dim,
                                 .dtype = DTYPE_F16,
                                 .k_dtype = DTYPE_F16,
                                 .v_dtype = DTYPE_F16,

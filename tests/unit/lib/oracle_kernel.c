@@ -52,7 +52,8 @@ static void run_arrays(struct kernel_run *run)
 {
     const struct spec *s = &run->spec;
     const struct asc_plan plan = {.br = s->br, .bc = s->bc, .l_lanes = s->conventions.l_lanes};
-    const struct asc_problem problem = {.head_dim = s->head_dim, .q_len = s->q_len, .kv_len = s->kv_len};
+    const struct asc_problem problem = {
+        .head_dim = s->head_dim, .head_dim_v = s->head_dim, .q_len = s->q_len, .kv_len = s->kv_len};
     const int tiles = run->c.kv_tiles;
     run->captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *run->captured);
     run->padding = calloc((size_t)tiles * 3, sizeof *run->padding);
@@ -160,6 +161,7 @@ struct kernel_run *kernel_run(const struct spec *s)
                                   .q_len = s->q_len,
                                   .kv_len = s->kv_len,
                                   .head_dim = D,
+                                  .head_dim_v = D,
                                   .br = s->br,
                                   .bc = s->bc,
                                   .q_tile = s->q_tile,

@@ -250,6 +250,7 @@ struct run *run_new(const struct setup *s)
                                   .q_len = BR,
                                   .kv_len = KV,
                                   .head_dim = D,
+                                  .head_dim_v = D,
                                   .br = BR,
                                   .bc = BC,
                                   .o_dtype = DTYPE_F16,

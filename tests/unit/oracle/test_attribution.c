@@ -44,6 +44,7 @@ static void begin(struct run *x, int causal)
                                 .q_len = ROWS,
                                 .kv_len = KEYS,
                                 .head_dim = DIM,
+                                .head_dim_v = DIM,
                                 .br = ROWS,
                                 .bc = BC,
                                 .kv_tiles = TILES}};

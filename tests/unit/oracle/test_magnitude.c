@@ -38,7 +38,8 @@ static long double true_sum(const double *a, const double *b, int i, int j, int 
 
 static struct judge_scratch *scratch(void)
 {
-    const struct oracle_case c = {.in_q = {.rows = R}, .bc = C, .head_dim = D, .kv_len = C, .kv_tiles = 1};
+    const struct oracle_case c = {
+        .in_q = {.rows = R}, .bc = C, .head_dim = D, .head_dim_v = D, .kv_len = C, .kv_tiles = 1};
     struct judge_scratch *s = judge_scratch_new();
     assert_non_null(s);
     assert_int_equal(scratch_prepare(s, &c), 0);

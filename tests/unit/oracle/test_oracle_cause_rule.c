@@ -123,7 +123,8 @@ static void a_clean_run_has_no_evidence(void **state)
 
 static void detail(struct outcome *o, enum cause cause, const char *expected)
 {
-    const struct oracle_case c = {.bc = 64, .br = 64, .head_dim = 64, .conventions = {.s_unit = ASC_UNIT_SCALED}};
+    const struct oracle_case c = {
+        .bc = 64, .br = 64, .head_dim = 64, .head_dim_v = 64, .conventions = {.s_unit = ASC_UNIT_SCALED}};
     char text[64];
     cause_detail(cause, &c, &o->plan, text, sizeof text);
     assert_string_equal(text, expected);

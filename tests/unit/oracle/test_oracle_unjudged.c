@@ -336,7 +336,7 @@ static void sizes_that_wrap(void **state)
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
         run->c = right;
         run->c.bc = sides[i][0];
-        run->c.head_dim = sides[i][1];
+        run->c.head_dim = run->c.head_dim_v = sides[i][1];
         run->c.kv_len = sides[i][2];
         run->c.kv_tiles = sides[i][3];
         assert_int_equal(judge_case(&run->c, own, run->out, NULL), -1);

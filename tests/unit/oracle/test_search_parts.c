@@ -173,7 +173,7 @@ static void equations_that_say_nothing_are_told(void **state)
 static void numbers_are_recognized(void **state)
 {
     (void)state;
-    const struct oracle_case c = {.scale = 0.125, .head_dim = 64};
+    const struct oracle_case c = {.scale = 0.125, .head_dim = 64, .head_dim_v = 64};
     double value = 0, bits = 0;
     char words[CONSTANT_BYTES];
     assert_true(constant_near(&c, 0.1250001, 1e-6, &value, &bits, words));

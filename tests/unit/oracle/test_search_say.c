@@ -11,7 +11,7 @@
 
 static void expect(enum asc_channel ch, struct rule rule, const char *words)
 {
-    const struct oracle_case c = {.scale = 0.125, .head_dim = 64};
+    const struct oracle_case c = {.scale = 0.125, .head_dim = 64, .head_dim_v = 64};
     struct sample_tile tile = {.c = &c};
     const struct sample sample = {.channel = ch, .tiles = &tile, .n = 1};
     char said[SENTENCE_BYTES];

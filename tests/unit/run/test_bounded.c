@@ -30,7 +30,8 @@ static struct bounded all_of(int heads, int q_tiles)
     return b;
 }
 
-static const struct asc_problem problem = {.batch = 2, .heads = 5, .q_len = 700, .kv_len = 1000, .head_dim = 64};
+static const struct asc_problem problem = {
+    .batch = 2, .heads = 5, .q_len = 700, .kv_len = 1000, .head_dim = 64, .head_dim_v = 64};
 static const struct asc_plan plan = {.br = 64, .bc = 64};
 
 static int64_t sampled(const struct bounded *b)

@@ -35,6 +35,7 @@ static struct maker maker(void)
                                      .q_len = 12,
                                      .kv_len = 20,
                                      .head_dim = 8,
+                                     .head_dim_v = 8,
                                      .dtype = DTYPE_F16,
                                      .causal = ASC_CAUSAL_BOTTOM_RIGHT,
                                      .window_left = -1,

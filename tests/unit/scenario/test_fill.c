@@ -224,7 +224,7 @@ static void test_element_alone_decides(void **state)
     other.layout = ASC_BLHD;
     for (int kind = 0; kind < FILL_COUNT; kind++) {
         if (kind == FILL_ARANGE || kind == FILL_ONE_HOT)
-            other.head_dim = p.head_dim; /* part of their formula */
+            other.head_dim = other.head_dim_v = p.head_dim; /* part of their formula */
         for (int tensor = 0; tensor < 3; tensor++) {
             const struct fill fill = {(enum fill_kind)kind, 0.5, 99};
             float *x = filled(&p, tensor, fill), *y = filled(&other, tensor, fill);
@@ -239,7 +239,7 @@ static void test_element_alone_decides(void **state)
             free(x);
             free(y);
         }
-        other.head_dim = 18;
+        other.head_dim = other.head_dim_v = 18;
     }
 }
 

@@ -49,6 +49,7 @@ static struct trace *one_slot(int kv_tiles, int kv_splits)
                                   .q_len = 1,
                                   .kv_len = kv_tiles * BC,
                                   .head_dim = DIM,
+                                  .head_dim_v = DIM,
                                   .window_left = -1,
                                   .window_right = -1,
                                   .dtype = DTYPE_F32,

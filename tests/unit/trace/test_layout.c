@@ -28,6 +28,7 @@ static struct asc_problem random_problem(void)
                                 .q_len = 1 + draw(20),
                                 .kv_len = 1 + draw(20),
                                 .head_dim = 1 + draw(9),
+                                .head_dim_v = 1 + draw(9),
                                 .causal = draw(3),
                                 .layout = draw(2),
                                 .dtype = inputs[draw(6)],
@@ -146,15 +147,15 @@ static void check_one(void)
     assert_non_null(taken);
     const uint64_t q = (uint64_t)p.batch * (uint64_t)p.heads * (uint64_t)p.q_len;
     const uint64_t k = (uint64_t)p.batch * (uint64_t)p.kv_heads * (uint64_t)p.kv_len;
-    const uint64_t d = (uint64_t)p.head_dim;
+    const uint64_t d = (uint64_t)p.head_dim, d_v = (uint64_t)p.head_dim_v;
     take(taken, l.total_bytes, 0, ASC_HEADER_BYTES);
     const uint64_t q_heads = q / (uint64_t)p.q_len, k_heads = k / (uint64_t)p.kv_len, rows = (uint64_t)p.scale_rows;
     const struct layout_part inputs[3][3] = {
         {l.q, l.q_scale, l.q_given}, {l.k, l.k_scale, l.k_given}, {l.v, l.v_scale, l.v_given}};
     take_input(taken, &l, inputs[0], p.dtype, q_heads, (uint64_t)p.q_len, d, rows);
     take_input(taken, &l, inputs[1], p.k_dtype, k_heads, (uint64_t)p.kv_len, d, rows);
-    take_input(taken, &l, inputs[2], p.v_dtype, k_heads, (uint64_t)p.kv_len, d, rows);
-    take_part(taken, &l, &l.o, q * d * size_of(types.o));
+    take_input(taken, &l, inputs[2], p.v_dtype, k_heads, (uint64_t)p.kv_len, d_v, rows);
+    take_part(taken, &l, &l.o, q * d_v * size_of(types.o));
     take_part(taken, &l, &l.lse, q * 4);
     const uint64_t heads = (uint64_t)p.heads, batch = (uint64_t)p.batch, pairs = (uint64_t)p.q_len * (uint64_t)p.kv_len;
     const uint64_t biases[] = {0, 1, heads, batch, batch * heads};
@@ -200,6 +201,7 @@ static void a_channel_is_one_tensor(void **state)
                                   .q_len = 512,
                                   .kv_len = 512,
                                   .head_dim = 64,
+                                  .head_dim_v = 64,
                                   .dtype = DTYPE_F16,
                                   .window_left = -1,
                                   .window_right = -1,
@@ -243,7 +245,7 @@ static void tails_sum_up(void **state)
         assert_int_equal(q_rows, p.q_len);
         assert_int_equal(k_rows, p.kv_len);
         assert_int_equal(scores, (int64_t)p.q_len * p.kv_len);
-        assert_int_equal(channel_valid_cols(asc_v, &p, &plan, 0, kv_tiles - 1), p.head_dim);
+        assert_int_equal(channel_valid_cols(asc_v, &p, &plan, 0, kv_tiles - 1), p.head_dim_v);
         assert_int_equal(channel_valid_cols(asc_lse, &p, &plan, 0, 0), 1);
         assert_int_equal(channel_valid_rows(asc_q, &p, &plan, 0, q_tiles, 0), 0);
         assert_int_equal(channel_valid_rows(asc_k, &p, &plan, 0, 0, -1), 0);
@@ -266,7 +268,7 @@ static void impossible_numbers_are_refused(void **state)
 {
     (void)state;
     const struct asc_problem good = {
-        .batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8, .scale = 1};
+        .batch = 1, .heads = 8, .kv_heads = 4, .q_len = 8, .kv_len = 8, .head_dim = 8, .head_dim_v = 8, .scale = 1};
     const struct asc_plan plan = {.br = 4, .bc = 4, .threads = 32};
     struct asc_problem p = good;
     int32_t *const lengths[] = {&p.batch, &p.heads, &p.kv_heads, &p.q_len, &p.kv_len, &p.head_dim};
@@ -339,10 +341,10 @@ static void impossible_numbers_are_refused(void **state)
     p.scale_rows = -1;
     refuses(p, plan, 0, "scale_rows");
     p = good;
-    p.head_dim = ASC_HEAD_DIM_MAX + 1;
+    p.head_dim = p.head_dim_v = ASC_HEAD_DIM_MAX + 1;
     refuses(p, plan, 0, "head_dim");
     p.batch = p.heads = p.q_len = ASC_LENGTH_MAX;
-    p.head_dim = ASC_HEAD_DIM_MAX;
+    p.head_dim = p.head_dim_v = ASC_HEAD_DIM_MAX;
     refuses(p, plan, 0, "2^63");
     p = good;
     refuses(p, (struct asc_plan){.br = 0, .bc = 4, .threads = 32}, 0, "br and bc");
@@ -359,7 +361,7 @@ static void impossible_numbers_are_refused(void **state)
     refuses(p, plan, 17, "slots");
     refuses(p, (struct asc_plan){.br = ASC_TILE_MAX + 1, .bc = 4, .threads = 32}, 0, "br and bc");
     refuses(p, (struct asc_plan){.br = 4, .bc = INT32_MAX, .threads = 32}, 0, "br and bc");
-    p.head_dim = ASC_HEAD_DIM_MAX;
+    p.head_dim = p.head_dim_v = ASC_HEAD_DIM_MAX;
     p.q_len = 1 << 22;
     p.kv_len = ASC_LENGTH_MAX;
     refuses(p, (struct asc_plan){.br = 1, .bc = 1, .threads = 32}, 1 << 22, "2^63");

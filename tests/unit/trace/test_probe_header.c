@@ -94,7 +94,7 @@ static void registration_says_what_the_kernel_takes(void **state)
     (void)state;
     load_debuggee();
     const struct asc_kernel *k = &recording.kernel;
-    struct asc_problem p = {.head_dim = 7};
+    struct asc_problem p = {.head_dim = 7, .head_dim_v = 7};
     struct asc_plan plan = {0};
     assert_string_equal(k->name, "host_probes");
     assert_int_equal(k->dtypes, 1u << DTYPE_F32 | 1u << DTYPE_E4M3);
@@ -103,7 +103,7 @@ static void registration_says_what_the_kernel_takes(void **state)
     assert_int_equal(k->channel_dtype[asc_alpha], DTYPE_E4M3);
     assert_int_equal(k->channel_dtype[asc_s], -1);
     assert_string_equal(k->plan(&p, &plan), "head_dim must be 6");
-    p.head_dim = 6;
+    p.head_dim = p.head_dim_v = 6;
     assert_null(k->plan(&p, &plan));
     assert_int_equal(plan.bc, 4);
 }
@@ -119,6 +119,7 @@ static struct trace *make_trace(void)
                                   .q_len = 2 * BR,
                                   .kv_len = KV * BC,
                                   .head_dim = D,
+                                  .head_dim_v = D,
                                   .dtype = DTYPE_F32,
                                   .k_dtype = DTYPE_F32,
                                   .v_dtype = DTYPE_F32,

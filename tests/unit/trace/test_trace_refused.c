@@ -88,7 +88,7 @@ static void no_space_is_an_error_not_a_crash(void **state)
     /* More than any machine has. */
     struct asc_problem huge = small;
     huge.q_len = huge.kv_len = ASC_LENGTH_MAX;
-    huge.head_dim = ASC_HEAD_DIM_MAX;
+    huge.head_dim = huge.head_dim_v = ASC_HEAD_DIM_MAX;
     huge.bias_kind = ASC_BIAS_NONE;
     assert_int_equal(
         trace_create(&huge, &small_plan, &small_conventions, &types, small_slots, 2, zeros, zeros, zeros, &t, &err),

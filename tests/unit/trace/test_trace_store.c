@@ -23,6 +23,7 @@ static struct trace *make(struct trace_store *store, int kv_len, int value)
                                   .q_len = 20,
                                   .kv_len = kv_len,
                                   .head_dim = 8,
+                                  .head_dim_v = 8,
                                   .dtype = DTYPE_F16,
                                   .window_left = -1,
                                   .window_right = -1,

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""V of its own width and V in K: whatever else the problem has, the run is judged by the right values; what a kernel does
+not take is refused by name; a trace of them is an input like any other."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
+import tap  # noqa: E402
+from attnscope.safetensors import File  # noqa: E402
+
+KERNEL = ROOT / "kernels/mla.cu"
+WIDE, IN_K = ("head_dim=192", "head_dim_v=128"), ("head_dim=96", "head_dim_v=64", "v_in_k=yes")
+HOSTED = """
+#include "attnscope.h"
+__global__ void plain(const float *q, const float *k, const float *v, float *o, float *lse, int q_len, int kv_len, int d,
+                      int d_v, int ld_v, float scale)
+{
+    const int row = blockIdx.x, of = blockIdx.y;
+    ASC_AT(0, of, row);
+    float m = -INFINITY, l = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int j = 0; j < kv_len; j++) {
+            float s = 0;
+            for (int i = 0; i < d; i++)
+                s += q[(of * q_len + row) * d + i] * k[(of * kv_len + j) * d + i];
+            if (pass == 0) {
+                ASC_RECORD(s, j / 16, x, 1, 0, j % 16, s * scale);
+                m = fmaxf(m, s * scale);
+                continue;
+            }
+            const float p = expf(s * scale - m);
+            l += p;
+            for (int i = 0; i < d_v; i++) {
+                float *to = o + (of * q_len + row) * d_v + i;
+                *to = (j ? *to : 0) + p * v[(of * kv_len + j) * ld_v + i];
+            }
+        }
+    for (int i = 0; i < d_v; i++)
+        o[(of * q_len + row) * d_v + i] /= l;
+    lse[of * q_len + row] = m + logf(l);
+}
+ASC_KERNEL(hosted)
+{
+    kernel.br = 1;
+    kernel.bc = 16;
+    kernel.dtypes = ASC_SUPPORTS(F32);
+    kernel.run = [](auto &run) {
+        plain<<<dim3(run.q_len(), run.heads()), 1>>>(run.q, run.k, run.v, run.o, run.lse, run.q_len(), run.kv_len(),
+                                                     run.head_dim(), WIDTH, PITCH, run.scale());
+    };
+    kernel.s_unit = ASC_UNIT_SCALED;
+}
+"""
+
+
+class Values(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def command(self, *words):
+        done = subprocess.run([BUILD / "attnscope", *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
+                              env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
+        return done.returncode, done.stdout, done.stderr
+
+    def run_shape(self, kernel, *shape, words=()):
+        base = ("heads=4", "q_len=40", "kv_len=70")
+        return self.command("run", kernel, *words, *(f"--set=shape.{s}" for s in (*base, *shape)))
+
+    def clean(self, *args, **named):
+        status, out, err = self.run_shape(*args, **named)
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertIn("CLEAN", out)
+        return out
+
+    def test_with_everything_else(self):
+        for values in (WIDE, IN_K, ("head_dim=64", "head_dim_v=128")):
+            for other in ((), ("kv_heads=1", "causal=bottom-right", "dtype=bf16"), ("layout=BLHD", "kv_heads=2"),
+                          ("layout=THD", "q_lens=40,7", "kv_lens=70,20"), ("page_size=16", "kv_lens=33,70")):
+                with self.subTest(values=values, other=other):
+                    self.clean(KERNEL, *values, *other)
+
+    def test_isolation_and_bounded_capture(self):
+        self.clean(KERNEL, *IN_K, words=("--isolate=s",))
+        self.clean(KERNEL, *WIDE, words=("--set=capture.mem=1MiB",))
+
+    def test_v_in_k_is_k(self):
+        self.clean(KERNEL, *IN_K, words=("-o", "t.st"))
+        file = File(self.folder / "t.st")
+        self.addCleanup(file.close)
+        self.assertEqual([file.tensors[name]["shape"][-1] for name in ("input.q", "input.v", "channel.u", "output.o")],
+                         [96, 64, 64, 64])
+        for row in (0, 69, 3 * 70 + 5):
+            self.assertEqual(list(file.values("input.k", row * 96, 64)), list(file.values("input.v", row * 64, 64)))
+
+    def test_a_trace_is_an_input(self):
+        for values in (WIDE, IN_K):
+            self.clean(KERNEL, *values, words=("-o", "t.st"))
+            status, out, err = self.command("run", KERNEL, "--inputs", "t.st", "-o", "again.st", "--json")
+            self.assertEqual((status, err), (0, ""), out)
+            problem = json.loads(out)["problem"]
+            self.assertEqual((problem["head_dim_v"], problem.get("v_in_k", 0)), (int(values[1][11:]), int(values == IN_K)))
+            self.assertIn("identical", self.command("diff", "t.st", "again.st", "--exact")[1])
+
+    def test_host_code(self):
+        def write(width, pitch):
+            (self.folder / "k.cu").write_text(HOSTED.replace("WIDTH", width).replace("PITCH", pitch), encoding="utf-8")
+            return "k.cu"
+        self.clean(write("run.head_dim_v()", "run.v.stride[2]"), *WIDE)
+        status, out, err = self.run_shape(write("run.head_dim()", "run.head_dim()"), *WIDE)
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("its host code does not take head_dim_v", err)
+        self.clean(write("run.head_dim_v()", "(run.v_in_k() ? run.head_dim() : run.head_dim_v())"), *IN_K)
+        self.assertIn("its host code does not take v_in_k",
+                      self.run_shape(write("run.head_dim_v()", "run.v.stride[2]"), *IN_K)[2])
+
+    def test_refusals(self):
+        plain = ROOT / "kernels/v2b_scalar.cu"
+        for kernel, shape, expected in (
+                (plain, ("head_dim_v=128",), "a head_dim of V's own (shape.head_dim_v, kernel.values)"),
+                (plain, ("v_in_k=yes",), "V in K (shape.v_in_k, kernel.values)"),
+                (KERNEL, ("head_dim_v=0",), "expected"),
+                (KERNEL, ("head_dim_v=128", "v_in_k=yes"), "expected a head_dim_v up to head_dim (64), found 128"),
+                (KERNEL, ("v_in_k=yes", "v_dtype=bf16"), "V is a part of K, but has 64 elements a row of type bf16")):
+            with self.subTest(shape=shape):
+                status, out, err = self.run_shape(kernel, *shape)
+                self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
+                self.assertIn(expected, err)
+
+    def test_random_correct_runs(self):
+        done = subprocess.run([BUILD / "tests/random_runs", "--small", "--sequences", "--values", "15", "7", "kernels/mla.cu"],
+                              cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+if __name__ == "__main__":
+    tap.main()
