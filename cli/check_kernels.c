@@ -424,7 +424,7 @@ static const char *word_of(const struct checked *k)
     case 0:
         return "clean";
     case 1:
-        return tally_of(k).taken ? "fail" : "accepts none";
+        return tally_of(k).taken ? "fail" : "takes none";
     default:
         return k->err.code == ERR_NONE || k->err.code == ERR_CANCELLED ? "unfinished" : "error";
     }

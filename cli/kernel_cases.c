@@ -20,6 +20,12 @@ static const int lengths[][2] = {{64, 64},  {128, 128}, {256, 256}, {512, 512}, 
                                  {1, 1024}, {16, 16},   {32, 32},   {8, 8},     {1, 1},       {64, 1024}};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* What kernels of V of its own width, or in K, are written for where they take none of these. */
+static const struct width {
+    int head_dim, head_dim_v;
+    bool v_in_k;
+} widths[] = {{192, 128, false}, {576, 512, false}, {576, 512, true}, {64, 64, true}, {128, 128, true}};
+
 /* A set of types and a head_dim that the kernel takes. */
 struct instance {
     struct asc_problem problem; /* at lengths that it takes */
@@ -145,7 +151,8 @@ static const struct instance *find_instance(const struct asking *a, const int32_
 }
 
 /* Looks for lengths at which this head_dim is taken. 1: found; 0: declined, why the first time in *err's words. */
-static int try_head_dim(struct asking *a, const struct scenario *s, const char *words, int head_dim, struct err *err)
+static int try_head_dim(struct asking *a, const struct scenario *s, const char *words, struct width width,
+                        struct err *err)
 {
     struct err again;
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -155,9 +162,11 @@ static int try_head_dim(struct asking *a, const struct scenario *s, const char *
         p.heads = p.kv_heads = 2;
         p.q_len = lengths[i][0];
         p.kv_len = lengths[i][1];
-        p.head_dim = head_dim;
+        p.head_dim = width.head_dim;
+        p.head_dim_v = width.head_dim_v;
+        p.v_in_k = width.v_in_k;
         if (!scenario_stated(s, KEY_SCALE))
-            p.scale = scenario_auto_scale(head_dim);
+            p.scale = scenario_auto_scale(width.head_dim);
         p.layout = a->layout;
         const int taken = ask(a, &p, &found->plan, i ? &again : err);
         if (taken < 0 && i)
@@ -167,10 +176,15 @@ static int try_head_dim(struct asking *a, const struct scenario *s, const char *
         if (taken) {
             found->problem = p;
             snprintf(found->words, sizeof found->words, "%s", words);
-            char layout[32];
-            snprintf(layout, sizeof layout, "shape.layout=%s", problem_layout_names[a->layout]);
+            char word[32];
+            snprintf(word, sizeof word, "shape.layout=%s", problem_layout_names[a->layout]);
             if (a->layout != ASC_BHLD)
-                add_word(found->words, sizeof found->words, layout);
+                add_word(found->words, sizeof found->words, word);
+            snprintf(word, sizeof word, "shape.head_dim_v=%d", width.head_dim_v);
+            if (width.head_dim_v != width.head_dim)
+                add_word(found->words, sizeof found->words, word);
+            if (width.v_in_k)
+                add_word(found->words, sizeof found->words, "shape.v_in_k=yes");
             a->n_instances++;
             return 1;
         }
@@ -190,7 +204,7 @@ static int try_head_dims(struct asking *a, const struct scenario *s, const char 
         const int head_dim = every_head_dim ? (int)i + 1 : head_dims[i];
         if (find_instance(a, types, head_dim))
             return 1; /* other words for the same types */
-        const int taken = try_head_dim(a, s, words, head_dim, err);
+        const int taken = try_head_dim(a, s, words, (struct width){head_dim, head_dim, false}, err);
         if (taken < 0)
             return -1;
         if (!taken && declined.code == ERR_NONE)
@@ -198,6 +212,9 @@ static int try_head_dims(struct asking *a, const struct scenario *s, const char 
         if (taken && every_head_dim)
             break;
     }
+    for (size_t i = 0; i < COUNT(widths) && a->n_instances == before && a->hello.values; i++)
+        if (try_head_dim(a, s, words, widths[i], err) < 0)
+            return -1;
     *err = declined;
     return a->n_instances > before;
 }
