@@ -208,6 +208,9 @@ enum asc_kv_deal { ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN, ASC_DEAL_MAP };
 /* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
 struct asc_plan {
     int32_t br, bc;
+    /* 1: a plan function or host code gives as br the rows of a tile that holds queries of all heads of a kv head, and
+       its probes stand behind ASC_AT_ROWS. Everywhere else br is asc_packed_br() then: the queries of one head. */
+    int32_t packed;
     int32_t threads; /* per block, at most 1024 */
     /* Split KV, 0 or 1: none. The kv tiles are dealt to so many states, of blocks or of warps of one block: see
        asc_state_of(). Each has m, l and u of its own, which begin anew at the first tile that it visits; o and lse come
@@ -221,6 +224,15 @@ struct asc_plan {
        was quantized. 0: nothing. `attnscope check KERNEL.cu` holds it to that. */
     float error_limit;
 };
+
+/* How many queries of one head a tile of `rows` packed rows has: those of a q tile of the trace lie in one tile of the
+   kernel, so that it came to the same kv tiles with all of them. Where heads / kv_heads does not divide rows, tiles
+   begin within a query, and one query alone is sure to. */
+ASC_INLINE int32_t asc_packed_br(const struct asc_problem *problem, int32_t rows)
+{
+    const int32_t group = problem->kv_heads > 0 ? problem->heads / problem->kv_heads : 1;
+    return group > 0 && rows % group == 0 ? rows / group : 1;
+}
 
 /* How many kv tiles a range has; the last ones may have fewer, or none. */
 ASC_INLINE int32_t asc_split_tiles(int32_t kv_tiles, int32_t kv_splits)
@@ -386,7 +398,7 @@ struct asc_device {
     uint32_t feed;            /* set of 1u << enum asc_channel */
     /* Shared memory behind the kernel's own dynamic bytes, for the probes of so many warps; ASC_LAUNCH says it. */
     uint32_t staging_offset, staging_warps;
-    int32_t batch, heads, q_tiles, warps;
+    int32_t batch, heads, q_tiles, br, warps; /* br: queries of a q tile */
     struct asc_channel_map channel[ASC_CHANNELS];
     struct asc_stamp_map stamp[ASC_CHANNELS];
 };

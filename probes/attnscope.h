@@ -4,19 +4,17 @@
 
      ASC_AT(b, h, qt);                                      this block works on batch b, head h, q tile qt
      ASC_AT(bh, qt);                                        the same, of heads counted through the batches
-     ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n values; row, col and value are those of
-                                                            value i, 0 .. n - 1
-     ASC_RECORD_ROW(ch, kv_tile, row, records, value);      each thread has the value of a row, or a copy of it; the one
-                                                            where `records` is true records it
-     ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, value);  the block's threads share the work; value is that of row
-                                                            r, 0 .. rows - 1, and column c, 0 .. cols - 1
-     ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the same by a part of the
-                                                            block, whose threads are 0 .. threads - 1; barrier is an
-                                                            expression in which they wait for each other
-     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0, col0)
-     ASC_RECORD_ROWS(ch, kv_tile, row0, values);            each thread has the values of its two rows of mma.m16n8: the
-                                                            four lanes of a row have copies
-     ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have partial sums (l_lanes = 4)
+     ASC_AT_ROWS(b, r, rows, head, query);                  this block's tile has rows of several heads: row r, 0 ..
+   rows - 1, is query `query` of head `head` ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n
+   values; row, col and value are those of value i, 0 .. n - 1 ASC_RECORD_ROW(ch, kv_tile, row, records, value); each
+   thread has the value of a row, or a copy of it; the one where `records` is true records it ASC_RECORD_SHARED(ch,
+   kv_tile, r, rows, c, cols, value);  the block's threads share the work; value is that of row r, 0 .. rows - 1, and
+   column c, 0 .. cols - 1 ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the
+   same by a part of the block, whose threads are 0 .. threads - 1; barrier is an expression in which they wait for each
+   other ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0,
+   col0) ASC_RECORD_ROWS(ch, kv_tile, row0, values);            each thread has the values of its two rows of mma.m16n8:
+   the four lanes of a row have copies ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have
+   partial sums (l_lanes = 4)
 
    A fragment is one of WMMA, 16x16, or T acc[4] of mma.m16n8, or an array of them, side by side; of T acc[m][n][4] each
    of the m stands 16 rows below the one before. values is T values[2], or T values[m][2].
@@ -119,6 +117,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #if ASC_MODE == 0 || defined(ASC_HOST)
 
 #define ASC_AT(...) ((void)0)
+#define ASC_AT_ROWS(...) ((void)0)
 #define ASC_RECORD(...) ((void)0)
 #define ASC_RECORD_ROW(...) ((void)0)
 #define ASC_RECORD_SHARED(...) ((void)0)
@@ -132,18 +131,24 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #else /* ASC_MODE */
 
-#include "probes/staging.h"
+#include "probes/packed.h"
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
 #define ASC_AT(...) [[maybe_unused]] const ::asc_place asc_here = ::asc_place_of(__VA_ARGS__)
+#define ASC_AT_ROWS(batch, r, rows, head, ...)                                                                         \
+    [[maybe_unused]] const auto asc_here =                                                                             \
+        ::asc_rows_of((batch), (rows), [=]([[maybe_unused]] const int r, int &asc_head, int &asc_query) {              \
+            asc_head = (head);                                                                                         \
+            asc_query = (__VA_ARGS__);                                                                                 \
+        })
 
 #define ASC_RECORD(ch, kv_tile, i, n, row, col, ...)                                                                   \
     do {                                                                                                               \
         constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
             ::asc_record_all(                                                                                          \
                 asc_now, (n), [&]([[maybe_unused]] const int i) { return (row); },                                     \
                 [&]([[maybe_unused]] const int i) { return (col); },                                                   \
@@ -161,7 +166,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
             if (ASC_MODE == 1 && !asc_records) {                                                                       \
                 ::asc_compare(asc_ch, asc_here, asc_kv, (row), __VA_ARGS__);                                           \
             } else {                                                                                                   \
-                ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                            \
+                auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                   \
                 if (asc_records) {                                                                                     \
                     ::asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                       \
                     ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                    \
@@ -178,7 +183,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
             ::asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                     \
             ::asc_record_shared(asc_now, (rows), (cols), ::asc_thread(), ::asc_threads(),                              \
                                 [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
@@ -194,7 +199,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
             ::asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                        \
             ::asc_record_shared(asc_now, (rows), (cols), (thread), (threads),                                          \
                                 [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
@@ -210,7 +215,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            ::asc_visit asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
             ::asc_record_fragment(asc_now, (row0), (col0), __VA_ARGS__);                                               \
             ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \

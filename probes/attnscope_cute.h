@@ -76,14 +76,14 @@ struct asc_cute_here {
     }
 };
 
-template <class Places, class At, class Values>
-ASC_DEVICE void asc_cute_fragment(int channel, asc_place place, int32_t kv, const Places &places, At at,
+template <class Place, class Places, class At, class Values>
+ASC_DEVICE void asc_cute_fragment(int channel, const Place &place, int32_t kv, const Places &places, At at,
                                   Values &&values)
 {
     constexpr int n = decltype(cute::size(places))::value;
     const auto at_of = [&](int i) { return at(cute::get<0>(places(i)), cute::get<1>(places(i))); };
     static_assert(n == decltype(cute::size(values))::value, "M x N is not the tile that this fragment is a part of");
-    asc_visit now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv);
     asc_record_all(
         now, n, [&](int i) { return static_cast<int>(cute::get<0>(at_of(i))); },
         [&](int i) { return static_cast<int>(cute::get<1>(at_of(i))); },
@@ -92,8 +92,8 @@ ASC_DEVICE void asc_cute_fragment(int channel, asc_place place, int32_t kv, cons
 }
 
 /* As ASC_RECORD_ROW: the lane of the first column records, the copies of the others are fed and compared. */
-template <class Rows, class Values>
-ASC_DEVICE void asc_cute_row_values(int channel, asc_place place, int32_t kv, const Rows &rows, Values &&values)
+template <class Place, class Rows, class Values>
+ASC_DEVICE void asc_cute_row_values(int channel, const Place &place, int32_t kv, const Rows &rows, Values &&values)
 {
     asc_record_rows(
         channel, place, kv, decltype(cute::size(rows))::value, cute::get<1>(rows(0)) == 0,
@@ -101,10 +101,10 @@ ASC_DEVICE void asc_cute_row_values(int channel, asc_place place, int32_t kv, co
         [&](int i) -> decltype(auto) { return asc_cute_value(values, i); });
 }
 
-template <class Rows, class Values>
-ASC_DEVICE void asc_cute_lane_values(int channel, asc_place place, int32_t kv, const Rows &rows, Values &&values)
+template <class Place, class Rows, class Values>
+ASC_DEVICE void asc_cute_lane_values(int channel, const Place &place, int32_t kv, const Rows &rows, Values &&values)
 {
-    asc_visit now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv);
     asc_record_all(
         now, decltype(cute::size(rows))::value, [&](int i) { return static_cast<int>(cute::get<0>(rows(i))); },
         [&](int i) { return static_cast<int>(cute::get<1>(rows(i))) / 2; },

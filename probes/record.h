@@ -120,16 +120,21 @@ struct asc_place {
     int32_t slot;
 };
 
-ASC_DEVICE asc_place asc_place_of(int32_t b, int32_t h, int32_t q_tile)
+ASC_DEVICE asc_place asc_slot_of(int32_t b, int32_t h, int32_t q_tile)
 {
     const uint32_t batch = asc_state.batch, heads = asc_state.heads, q_tiles = asc_state.q_tiles;
     asc_place place = {batch ? -2 : -1};
-#ifndef ASC_NVCC
-    simt_place(b, h, q_tile);
-#endif
     if (static_cast<uint32_t>(b) < batch && static_cast<uint32_t>(h) < heads && static_cast<uint32_t>(q_tile) < q_tiles)
         place.slot = asc_state.slot[(static_cast<size_t>(b) * heads + h) * q_tiles + q_tile];
     return place;
+}
+
+ASC_DEVICE asc_place asc_place_of(int32_t b, int32_t h, int32_t q_tile)
+{
+#ifndef ASC_NVCC
+    simt_place(b, h, q_tile);
+#endif
+    return asc_slot_of(b, h, q_tile);
 }
 
 ASC_DEVICE asc_place asc_place_of(int32_t bh, int32_t q_tile)
@@ -185,9 +190,8 @@ ASC_CALLED unsigned char *asc_tile_begin(int channel, int32_t slot, int32_t kv)
     return asc_state.trace + map.offset + slot * map.slot_stride + kv * map.kv_stride;
 }
 
-ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
+ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv)
 {
-    asc_checks_pause(channel, kv);
     const asc_channel_map &map = asc_state.channel[channel];
     asc_visit visit = {};
     visit.dtype = map.dtype;
@@ -205,6 +209,12 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
         visit.fed = asc_state.fed + (visit.values - asc_state.trace);
 #endif
     return visit;
+}
+
+ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
+{
+    asc_checks_pause(channel, kv);
+    return asc_visit_of(channel, place, kv);
 }
 
 /* Counts a value that has no place in the trace; 0: it has one. */
@@ -348,7 +358,7 @@ template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t ro
 
 /* The block waits where a tile that its threads share is about to change, and again until it has. The tensor cores of
    sm_90 read shared memory through another proxy, which a barrier alone does not order (PTX ISA, "Async proxy"). */
-template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &visit, Barrier barrier)
+template <class Visit, class Barrier> ASC_DEVICE void asc_sync_for_feed(const Visit &visit, Barrier barrier)
 {
     if (!visit.fed)
         return;
@@ -365,13 +375,13 @@ template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t ro
     asc_record(visit, row, col, value);
 }
 
-template <class Barrier> ASC_DEVICE void asc_sync_for_feed(const asc_visit &, Barrier) {}
+template <class Visit, class Barrier> ASC_DEVICE void asc_sync_for_feed(const Visit &, Barrier) {}
 #endif
 
 /* A tile that `threads` threads share: this one, number `thread`, records (and feeds) every so many pairs of its
    elements. */
-template <class Value>
-ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thread, int threads, Value value)
+template <class Visit, class Value>
+ASC_DEVICE void asc_share(Visit &visit, int rows, int cols, int thread, int threads, Value value)
 {
     using Element = typename asc_plain<decltype(value(0, 0))>::type;
     const int all = rows * cols;
@@ -386,6 +396,12 @@ ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thre
         asc_feed(visit, row, col, one);
         asc_feed(visit, next_row, next_col, next);
     }
+}
+
+template <class Value>
+ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thread, int threads, Value value)
+{
+    asc_share(visit, rows, cols, thread, threads, value);
 }
 
 ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)
@@ -427,7 +443,7 @@ ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
     reinterpret_cast<volatile uint64_t *>(tile)[warp] = asc_clock();
 }
 
-ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_visit &visit)
+template <class Visit> ASC_DEVICE void asc_count_lost(int channel, const Visit &visit)
 {
     if (visit.dropped)
         asc_count(asc_state.dropped + channel, visit.dropped);
@@ -437,6 +453,11 @@ ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_vi
     if (visit.unfed)
         asc_count(asc_state.unfed + channel, visit.unfed);
 #endif
+}
+
+ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_visit &visit)
+{
+    asc_count_lost(channel, visit);
     if (visit.values)
         asc_stamp(channel, place.slot, kv);
     asc_checks_resume();

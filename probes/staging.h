@@ -178,8 +178,8 @@ template <class Element> ASC_DEVICE Element &asc_fragment_element(Element (&frag
     return fragment[i];
 }
 
-template <class Fragment>
-ASC_DEVICE void asc_record_fragments(asc_visit &visit, int row0, int col0, const int n, Fragment *fragments)
+template <class Visit, class Fragment>
+ASC_DEVICE void asc_record_fragments(Visit &visit, int row0, int col0, const int n, Fragment *fragments)
 {
     using map = asc_fragment<typename asc_plain<Fragment>::type>;
     const int lane = asc_thread() % 32;
@@ -189,19 +189,20 @@ ASC_DEVICE void asc_record_fragments(asc_visit &visit, int row0, int col0, const
         [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); });
 }
 
-template <class Fragment> ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment &fragment)
+template <class Visit, class Fragment>
+ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Fragment &fragment)
 {
     asc_record_fragments(visit, row0, col0, 1, &fragment);
 }
 
-template <class Fragment, int Count>
-ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Fragment (&fragments)[Count])
+template <class Visit, class Fragment, int Count>
+ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Fragment (&fragments)[Count])
 {
     asc_record_fragments(visit, row0, col0, Count, fragments);
 }
 
-template <class Element, class = typename asc_code<Element>::named>
-ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Element (&fragment)[4])
+template <class Visit, class Element, class = typename asc_code<Element>::named>
+ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&fragment)[4])
 {
     asc_record_fragments(visit, row0, col0, 1, &fragment);
 }
@@ -214,16 +215,16 @@ ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Elemen
 #endif
 
 /* Rows of them, each 16 below the one before. */
-template <class Element, int Rows, int Count>
-ASC_DEVICE void asc_record_fragment(asc_visit &visit, int row0, int col0, Element (&fragments)[Rows][Count][4])
+template <class Visit, class Element, int Rows, int Count>
+ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&fragments)[Rows][Count][4])
 {
     ASC_UNROLL for (int i = 0; i < Rows; i++) asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i]);
 }
 
 /* As ASC_RECORD_ROW for n rows: of lanes that hold copies the one where `records` is true records, those of the others
    are fed and compared. */
-template <class Row, class Value>
-ASC_DEVICE void asc_record_rows(int channel, asc_place place, int32_t kv, const int n, const bool records, Row row,
+template <class Place, class Row, class Value>
+ASC_DEVICE void asc_record_rows(int channel, const Place &place, int32_t kv, const int n, const bool records, Row row,
                                 Value value)
 {
     if (!records && !ASC_COPIES)
@@ -233,7 +234,7 @@ ASC_DEVICE void asc_record_rows(int channel, asc_place place, int32_t kv, const 
             asc_compare(channel, place, kv, row(i), value(i));
         return;
     }
-    asc_visit now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv);
     ASC_UNROLL for (int i = 0; i < n; i++)
     {
         if (records)

@@ -31,8 +31,9 @@ struct found {
 static bool is_foreign(const char *file)
 {
     static const char *const ours[] = {"engine/simt/",    "engine/base/", "/include/attnscope", "probes/attnscope",
-                                       "probes/record.h", "probes/abi.h", "probes/staging.h",   "/include/c++/",
-                                       "/local/cuda",     "/lib/clang/",  "include/cute/",      "include/cutlass/"};
+                                       "probes/record.h", "probes/abi.h", "probes/staging.h",   "probes/packed.h",
+                                       "/include/c++/",   "/local/cuda",  "/lib/clang/",        "include/cute/",
+                                       "include/cutlass/"};
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         if (strstr(file, ours[i]))
             return true;

@@ -19,8 +19,8 @@ void asc_kernel_defaults(struct asc_kernel *kernel)
         kernel->channel_dtype[ch] = -1;
 }
 
-void live_device(const struct layout *layout, const struct asc_problem *problem, unsigned char *trace,
-                 struct asc_device *device)
+void live_device(const struct layout *layout, const struct asc_problem *problem, const struct asc_plan *plan,
+                 unsigned char *trace, struct asc_device *device)
 {
     memset(device, 0, sizeof *device);
     device->trace = device->stamps = trace;
@@ -30,6 +30,7 @@ void live_device(const struct layout *layout, const struct asc_problem *problem,
     device->batch = problem->batch;
     device->heads = problem->heads;
     device->q_tiles = layout->q_tiles;
+    device->br = plan->br;
     device->warps = layout->warps;
     memcpy(device->channel, layout->channel, sizeof device->channel);
     memcpy(device->stamp, layout->stamp, sizeof device->stamp);
@@ -162,7 +163,7 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
     problem->kv_lens = live_part(trace, &l->kv_lens);
     problem->page_table = live_part(trace, &l->page_table);
     *plan = header->plan;
-    live_device(l, problem, trace, device);
+    live_device(l, problem, plan, trace, device);
     device->unfed = header->unfed;
     *mapping = trace;
     return 0;

@@ -43,7 +43,7 @@ bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *pro
 int asc_bind(const struct asc_device *device);
 
 /* The device's view of a trace mapped at `trace`: pointers into the mapping, strides of its layout. */
-void live_device(const struct layout *layout, const struct asc_problem *problem, unsigned char *trace,
-                 struct asc_device *device);
+void live_device(const struct layout *layout, const struct asc_problem *problem, const struct asc_plan *plan,
+                 unsigned char *trace, struct asc_device *device);
 
 #endif

@@ -122,6 +122,8 @@ int debuggee_plan(const struct asc_kernel *kernel, const struct asc_problem *pro
                  kernel->name, (int)plan->br, (int)plan->bc, (int)plan->threads, TILE_MAX, THREADS_MAX);
         return -1;
     }
+    if (plan->packed)
+        plan->br = asc_packed_br(problem, plan->br);
     if (plan->kv_splits < 0 || plan->kv_splits > ASC_SPLITS_MAX) {
         snprintf(why, size, "%s plans %d kv splits: expected 0..%d", kernel->name, (int)plan->kv_splits,
                  ASC_SPLITS_MAX);
