@@ -16,11 +16,24 @@
 #include "probes/abi.h"
 #include "probes/types.h"
 #include <exception> /* attnscope's builds alone: what a thrown one says */
+#include <stdio.h>
 
 /* Why the host code cannot go on: a sentence that outlives it. */
 struct asc_refusal {
     const char *why;
 };
+
+inline asc_refusal asc_dealt_twice(int32_t batch, int32_t head, int32_t q_tile, int32_t tile, int32_t one,
+                                   int32_t other)
+{
+    static char why[192];
+    snprintf(why, sizeof why,
+             "run.deal(): kv tile %d of batch %d, head %d, q tile %d is dealt to two states, %d and %d: two work items "
+             "have it",
+             static_cast<int>(tile), static_cast<int>(batch), static_cast<int>(head), static_cast<int>(q_tile),
+             static_cast<int>(one), static_cast<int>(other));
+    return {why};
+}
 
 /* What a call may ask for, and where the problem has it otherwise than a call without it would take it. */
 #define ASC_ASKED(ASK)                                                                                                 \
@@ -211,7 +224,8 @@ struct asc_run {
         int32_t *of_place =
             states ? states + ((at_batch * (int64_t)problem.heads + head) * q_tiles + q_tile) * kv_tiles : nullptr;
         for (int32_t tile = first; tile < end && of_place; tile++) {
-            need(of_place[tile] < 0 || of_place[tile] == state, "run.deal() deals a kv tile to two states");
+            if (of_place[tile] >= 0 && of_place[tile] != state)
+                throw asc_dealt_twice(at_batch, head, q_tile, tile, of_place[tile], state);
             of_place[tile] = state;
         }
     }

@@ -165,7 +165,7 @@ int simt_copies(size_t offset, int kv)
     return who;
 }
 
-static void two_recorders(void)
+static void two_recorders(int channel)
 {
     const struct fiber *self = simt_tls.self;
     bool fresh = self != NULL;
@@ -178,11 +178,13 @@ static void two_recorders(void)
     pthread_mutex_unlock(&lock);
     if (!fresh)
         return;
-    char text[160];
+    char text[192], tile[32] = "";
+    if (channel_per_kv((enum asc_channel)channel) && self->visited)
+        snprintf(tile, sizeof tile, "kv tile %d of ", (int)self->visited - 1);
     snprintf(text, sizeof text,
-             "q tile %d of batch %d, head %d is recorded by two blocks, with different values: what stands there is of "
-             "both",
-             self->q_tile, self->batch, self->head);
+             "%sq tile %d of batch %d, head %d is recorded by two blocks, with different values: what stands there is "
+             "of both",
+             tile, self->q_tile, self->batch, self->head);
     struct simt_report r = {.kind = EVENT_TWO_RECORDERS, .text = text, .times = 1};
     report_send(&r, self);
 }
@@ -203,7 +205,7 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
 {
     const bool copies = recorders & SIMT_SAME_VISIT;
     if (recorders & SIMT_OTHER_BLOCK) {
-        two_recorders();
+        two_recorders(channel);
         return;
     }
     if (!(recorders & (SIMT_SAME_BLOCK | SIMT_OTHER_LAUNCH)) || atomic_load(&said[copies]) >> channel & 1 ||

@@ -512,6 +512,8 @@ static void propose_unshifted(struct search *search)
         rule_try(search, &rule);
 }
 
+enum { SPLITS_TRIED = 64 };
+
 static void propose_subsets(struct search *search, int splits)
 {
     for (int split = 0; split < splits; split++) {
@@ -586,6 +588,36 @@ static void propose_workspace(struct search *search)
         }
 }
 
+/* Splits as they are listed: without the last ones of each q tile, or each with what another one left. */
+static void propose_items(struct search *search)
+{
+    const int splits = search->sample->tiles[0].c->kv_splits;
+    for (int from = 1; from < (splits < SPLITS_TRIED ? splits : SPLITS_TRIED); from++) {
+        struct rule rule = merged_as(1, 0);
+        rule.of_items = true;
+        rule.keys = (struct term){.condition = from == 1 ? NOT : BELOW, .a = from == 1 ? -1 : from};
+        rule.cost += 1 + log2(from);
+        rule_try(search, &rule);
+        rule.keys.condition = EQUAL;
+        if (from == 1)
+            rule_try(search, &rule);
+    }
+    static const struct map maps[] = {{.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
+                                      {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
+                                      {.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1}};
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+        for (int of = 1; of <= (search->sample->channel == asc_o ? 3 : 1); of++) {
+            struct rule rule = merged_as(1, 0);
+            rule.of_items = true;
+            if (of & 1)
+                rule.map = maps[i];
+            if (of & 2)
+                rule.col_map = maps[i];
+            rule.cost += 4;
+            rule_try(search, &rule);
+        }
+}
+
 void propose_splits(struct search *search)
 {
     const struct sample_tile *t = &search->sample->tiles[0];
@@ -593,7 +625,8 @@ void propose_splits(struct search *search)
         return;
     propose_formulas(search);
     propose_unshifted(search);
-    propose_subsets(search, t->c->kv_splits);
+    propose_subsets(search, t->c->kv_splits < SPLITS_TRIED ? t->c->kv_splits : SPLITS_TRIED);
+    propose_items(search);
     for (int keeps = 1; keeps <= (search->sample->channel == asc_o ? 3 : 1); keeps++) {
         struct rule rule = merged_as(1, 0);
         rule.keeps_sum = keeps & 1;

@@ -175,10 +175,12 @@ struct rule {
     bool keeps_sum, keeps_output; /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS */
-    bool reads;                   /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
-    int turns;                    /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
-    bool guess;                   /* not proposed by what was captured: it has to explain half of what is wrong */
-    bool masked;                  /* RULE_CONSTANT: where -inf is wanted alone */
+    bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
+                       their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those with a tile are they */
+    bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
+    int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
+    bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
+    bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */

@@ -46,11 +46,68 @@ struct left {
     int kv, row;
 };
 
+/* Whether a split leaves something to be merged, be it that it has no key. */
+static bool leaves(const struct sample_tile *t, int split)
+{
+    return t->c->kv_deal != ASC_DEAL_MAP || t->last_tile[split] >= 0;
+}
+
+/* How many of the first so many splits do. */
+static int items(const struct sample_tile *t, int splits)
+{
+    int n = 0;
+    for (int split = 0; split < splits; split++)
+        n += leaves(t, split);
+    return n;
+}
+
+/* The q tile that comes `step` (1, -1) behind this one, where items are listed q tile by q tile, then head by head;
+   NULL: the sample does not show it. */
+static const struct sample_tile *q_tile_beside(const struct search *search, const struct sample_tile *t, int step)
+{
+    const int *at = t->at;
+    for (int i = 0; i < search->sample->n; i++) {
+        const struct sample_tile *other = &search->sample->tiles[i], *first = step > 0 ? t : other;
+        const bool is_last = first->at[AXIS_Q_TILE] == (first->c->q_len - 1) / first->c->br;
+        const bool begins = (step > 0 ? other : t)->at[AXIS_Q_TILE] == 0;
+        const int head = head_of(search, other, asc_q) - head_of(search, t, asc_q);
+        if (can_merge(other) &&
+            (head == 0 ? other->at[AXIS_Q_TILE] == at[AXIS_Q_TILE] + step : head == step && is_last && begins))
+            return other;
+    }
+    return NULL;
+}
+
+static struct left item_at(const struct search *search, const struct map *map, const struct sample_tile *t, int split,
+                           int r)
+{
+    const int own = items(t, split), n = items(t, t->c->kv_splits);
+    int to = own + map->a;
+    if (!leaves(t, split))
+        return (struct left){t, -1, r};
+    if (map->kind == MAP_ROTATED)
+        to = (to + n) % n;
+    else if (map->kind == MAP_CLAMPED)
+        to = to < 0 ? 0 : to < n ? to : n - 1;
+    for (int count = n; t && (to < 0 || to >= count); count = t ? items(t, t->c->kv_splits) : 0) {
+        if (to >= count)
+            to -= count;
+        t = q_tile_beside(search, t, map->a);
+        if (t && to < 0)
+            to += items(t, t->c->kv_splits);
+    }
+    for (split = 0; t && (!leaves(t, split) || items(t, split) != to);)
+        split++;
+    return (struct left){t && r < t->rows ? t : NULL, t ? t->last_tile[split] : -1, r};
+}
+
 /* By a map of rows of the tile; or of all that was left, counted as it lies in the workspace, [row][split]. */
 static struct left left_at(const struct search *search, const struct rule *rule, const struct map *map,
                            const struct sample_tile *t, int split, int r)
 {
     const struct oracle_case *c = t->c;
+    if (rule->of_items && map->kind != MAP_SAME)
+        return item_at(search, map, t, split, r);
     if (!rule->rows.flat)
         return (struct left){t, t->last_tile[split], map_at(map, r)};
     const int row = head_of(search, t, asc_q) * c->q_len + t->at[AXIS_Q_TILE] * c->br + r;
@@ -93,8 +150,10 @@ static bool take_weight(const struct search *search, const struct rule *rule, co
                         int r, struct ending *end, double *e)
 {
     const bool has_keys = take_ending(left_at(search, rule, &rule->map, t, split, r), end);
+    const int item = items(t, split), from_end = rule->keys.a < 0 ? items(t, t->c->kv_splits) : 0;
     *e = has_keys ? rule->factor * end->lse + rule->power * end->m : 0;
-    return (has_keys || rule->counts_empty) && term_holds(&rule->keys, split);
+    return (has_keys || (rule->counts_empty && leaves(t, split))) &&
+           term_holds(&rule->keys, rule->of_items ? item - from_end : split);
 }
 
 static double weight_loose(const struct rule *rule, const struct sample_tile *t, const struct ending *end, double e,
@@ -325,6 +384,12 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                  rule->largest);
     } else if (rule->frame == FRAME_UNSHIFTED) {
         snprintf(out, bytes, "splits are weighed by powers of their LSE as it is, which leave the range of f32");
+    } else if (rule->of_items && rule->keys.condition == BELOW) {
+        snprintf(out, bytes, "the merge takes %d splits at most: those behind them are left out", rule->keys.a);
+    } else if (rule->of_items && rule->keys.condition != EVERY) {
+        snprintf(out, bytes,
+                 rule->keys.condition == NOT ? "the last split of each q tile is left out of the merge"
+                                             : "it is that of the last split of each q tile alone");
     } else if (rule->keys.condition == EQUAL) {
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
@@ -336,10 +401,17 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                            : weights                                 ? "weights"
                                                                      : "outputs";
         const bool by_row = map->a == s->tiles[0].c->kv_splits;
+        const char *beside = map->a > 0 ? "next" : "previous";
         map_words(map, rule->rows.flat ? "i" : "r", row, sizeof row);
         if (map->kind == MAP_TURNED)
             snprintf(out, bytes, "the splits' %s lie as %s and are read as %s", what,
                      by_row ? "[row][split]" : "[split][row]", by_row ? "[split][row]" : "[row][split]");
+        else if (rule->of_items && map->kind == MAP_PLUS)
+            snprintf(out, bytes, "the splits' %s are those of the %s work item, counted q tile by q tile", what,
+                     beside);
+        else if (rule->of_items)
+            snprintf(out, bytes, "the splits' %s are those of the %s split of the q tile, %s", what, beside,
+                     map->kind == MAP_CLAMPED ? "where there is one" : "counted round");
         else if (rule->rows.flat)
             snprintf(out, bytes, "the splits' %s are number %s where number i is merged, counted as [row][split]", what,
                      row);
