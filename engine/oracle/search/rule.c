@@ -85,13 +85,14 @@ static void draw(struct weighing *w, const struct sample_tile *t, size_t i, doub
     w->hit[usual] += gives(t, other, want, bound, w->nan) || t->got[other] == t->got[i];
 }
 
-/* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. */
+/* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. No
+   number within any bound: the rule does not know. */
 static void label_tile(const struct search *search, const struct sample_tile *t, uint8_t *labels, struct weighing *w)
 {
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double want = search->want[i], bound = search->bound[i];
         labels[i] = LABEL_SILENT;
-        if (t->cell[i] == CELL_SILENT)
+        if (t->cell[i] == CELL_SILENT || (isnan(want) && bound == INFINITY))
             continue;
         const bool told = tells(t, i, want, bound, w->nan), given = gives(t, i, want, bound, w->nan);
         if (t->cell[i] == CELL_WRONG)

@@ -265,6 +265,8 @@ static void merge_output(const struct search *search, const struct rule *rule, c
         bound[d] =
             (bound[d] + fabs(want[d]) * row.sum_loose) / row.sum + 2 * common * fabs(want[d]) + bound_divide(want[d]);
     }
+    for (int d = 0; d < D; d++) /* of what the sample does not show */
+        bound[d] = isnan(want[d]) ? INFINITY : bound[d];
     const double again = pow(row.sum, 1 - rule->weight);
     for (int d = 0; d < D && rule->weight != 1; d++) {
         want[d] *= again;
@@ -314,7 +316,8 @@ static void merge_lse(const struct search *search, const struct rule *rule, cons
     else if (rule->frame != FRAME_NONE)
         x += frame;
     *want = x * unit;
-    *bound = (bound_lse(fabs(row.top) + fabs(frame), log(row.sum), x) * 4 + row.sum_loose / row.sum) * unit;
+    *bound = isnan(x) ? INFINITY
+                      : (bound_lse(fabs(row.top) + fabs(frame), log(row.sum), x) * 4 + row.sum_loose / row.sum) * unit;
 }
 
 bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
