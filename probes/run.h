@@ -211,7 +211,8 @@ struct asc_run {
         return ask(asc_asked_causal, problem.causal != ASC_CAUSAL_NONE);
     }
     /* What the scheduler made: kv tiles first .. end - 1 of this place belong to state `state`, 0 to plan.kv_splits
-       - 1. Called for each work item, when a launch has an effect and when none has; plan.kv_deal is then ASC_DEAL_MAP.
+       - 1. first == end: the state is empty.
+       Called for each work item, when a launch has an effect and when none has; plan.kv_deal is then ASC_DEAL_MAP.
      */
     void deal(int32_t at_batch, int32_t head, int32_t q_tile, int32_t state, int32_t first, int32_t end)
     {
@@ -222,7 +223,10 @@ struct asc_run {
                  state < (plan.kv_splits > 1 ? plan.kv_splits : 1),
              "run.deal() is given a place, a kv tile or a state that does not exist");
         int32_t *of_place =
-            states ? states + ((at_batch * (int64_t)problem.heads + head) * q_tiles + q_tile) * kv_tiles : nullptr;
+            states ? states + ((at_batch * (int64_t)problem.heads + head) * q_tiles + q_tile) * (kv_tiles + 1)
+                   : nullptr;
+        if (of_place && of_place[kv_tiles] <= state)
+            of_place[kv_tiles] = state + 1;
         for (int32_t tile = first; tile < end && of_place; tile++) {
             if (of_place[tile] >= 0 && of_place[tile] != state)
                 throw asc_dealt_twice(at_batch, head, q_tile, tile, of_place[tile], state);
@@ -262,7 +266,7 @@ struct asc_run {
     }
 
   private:
-    int32_t *states; /* [batch][heads][q_tiles][kv_tiles]; NULL: nobody asks */
+    int32_t *states; /* as live_states() has it; NULL: nobody asks */
     template <class T> T ask(asc_asked what, T value)
     {
         asked |= 1u << what;

@@ -68,7 +68,7 @@ struct oracle_case {
     struct matrix bias;
     struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
     int kv_splits, kv_deal;                 /* as in struct asc_plan */
-    const int32_t *states;                  /* [kv_tiles] as asc_state_of() takes them; NULL unless ASC_DEAL_MAP */
+    const int32_t *states;                  /* [kv_tiles + 1] as a trace has them; NULL unless ASC_DEAL_MAP */
     int q_len, kv_len, head_dim, head_dim_v, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */

@@ -467,7 +467,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.q_lens = part(&size, p->has_q_lens ? length_bytes : 0, DTYPE_I32);
     l.kv_lens = part(&size, p->has_kv_lens ? length_bytes : 0, DTYPE_I32);
     l.page_table = part(&size, tensor_bytes(&size, p->batch, asc_table_pages(p), 1, 1, DTYPE_I32), DTYPE_I32);
-    const int deals = plan->kv_splits > 1 && plan->kv_deal == ASC_DEAL_MAP ? l.kv_tiles : 0;
+    const int deals = plan->kv_splits > 1 && plan->kv_deal == ASC_DEAL_MAP ? l.kv_tiles + 1 : 0;
     l.states = part(&size, tensor_bytes(&size, p->batch, p->heads, l.q_tiles, deals, DTYPE_I32), DTYPE_I32);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);

@@ -42,7 +42,9 @@ struct layout {
     /* i32 [batch], [batch], [batch][asc_table_pages()]; 0 bytes where the problem has none. q, k, v and o are [batch]
        and padded to q_len and kv_len whatever a kernel gets: THD lies as BLHD does. */
     struct layout_part q_lens, kv_lens, page_table;
-    struct layout_part states;     /* i32 [batch][heads][q_tiles][kv_tiles] with ASC_DEAL_MAP, -1: of nobody; else 0 */
+    /* With ASC_DEAL_MAP i32 [batch][heads][q_tiles][kv_tiles + 1]: the state of each kv tile, -1: of nobody; last how
+       many states there are, empty ones too, -1: none. 0 bytes where tiles are dealt otherwise. */
+    struct layout_part states;
     struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
     struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;

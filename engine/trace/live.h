@@ -26,7 +26,7 @@ struct live_header {
 int live_feed(int fd, void *live, uint32_t channels, struct asc_device *device, void **mapping, size_t *n_bytes,
               struct err *err);
 
-/* [batch][heads][q_tiles][kv_tiles] of a mapped live trace: what ASC_DEAL_MAP deals; NULL: nothing is dealt so. */
+/* [batch][heads][q_tiles][kv_tiles + 1] of a mapped live trace: what ASC_DEAL_MAP deals; NULL: nothing is dealt so. */
 int32_t *live_states(void *live);
 
 /* Sets a registration to the defaults of abi.h, but for dtypes, 0; the debuggee's main calls it, then asc_describe().

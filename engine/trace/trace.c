@@ -240,7 +240,7 @@ const int32_t *trace_states(const struct trace *t, const int32_t place[3])
     const size_t heads = (size_t)t->problem.heads, q_tiles = (size_t)l->q_tiles;
     const size_t row = ((size_t)place[0] * heads + (size_t)place[1]) * q_tiles + (size_t)place[2];
     const int32_t *states = (const int32_t *)(const void *)(t->bytes + l->states.offset);
-    return t->plan.kv_deal == ASC_DEAL_MAP && l->states.bytes ? states + row * (size_t)l->kv_tiles : NULL;
+    return t->plan.kv_deal == ASC_DEAL_MAP && l->states.bytes ? states + row * ((size_t)l->kv_tiles + 1) : NULL;
 }
 
 int trace_state(const struct trace *t, int slot, int kv)

@@ -213,8 +213,8 @@ uint64_t trace_last_stamp(const struct trace *t, enum asc_channel ch, int slot, 
 /* The slot of (batch, head, q tile), or -1: not recorded. And back. */
 int trace_slot(const struct trace *t, int batch, int head, int q_tile);
 const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, head, q tile */
-/* [kv_tiles] what asc_state_of() is given there; NULL: kv tiles are not dealt by a map. The debuggee fills it for each
-   run, so that its numbers may be any. */
+/* [kv_tiles + 1] what asc_state_of() is given there, then how many states there are; NULL: kv tiles are not dealt by a
+   map. The debuggee fills it for each run, so that its numbers may be any. */
 const int32_t *trace_states(const struct trace *t, const int32_t place[3]);
 /* Whether the kv tiles of both, which have the same problem and tiles, are dealt to the same states. */
 bool trace_same_states(const struct trace *a, const struct trace *b);

@@ -151,7 +151,7 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
         add_dim(map, p->batch);
         add_dim(map, p->heads);
         add_dim(map, l->q_tiles);
-        add_dim(map, l->kv_tiles);
+        add_dim(map, l->kv_tiles + 1);
     }
     map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
@@ -381,10 +381,12 @@ static int check_states(const char *path, const struct trace *t, struct err *err
 {
     const struct layout_part *part = &t->layout.states;
     const int32_t *states = (const int32_t *)(const void *)(t->bytes + part->offset);
+    const size_t row = (size_t)t->layout.kv_tiles + 1;
     for (size_t i = 0; i < part->bytes / sizeof *states; i++)
-        if (states[i] < -1 || states[i] >= t->plan.kv_splits)
-            return err_set(err, ERR_INPUT, path, "tensor 'state' holds %d; expected -1 to %d, kv_splits - 1", states[i],
-                           t->plan.kv_splits - 1);
+        if (states[i] < -1 || states[i] >= t->plan.kv_splits + (i % row == row - 1))
+            return err_set(err, ERR_INPUT, path, "tensor 'state' holds %d; expected -1 to %d, kv_splits - 1%s",
+                           states[i], t->plan.kv_splits - 1,
+                           i % row == row - 1 ? ", or kv_splits where it counts them" : "");
     return 0;
 }
 

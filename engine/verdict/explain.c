@@ -100,13 +100,14 @@ static bool is_picked(int seen, int want, int all)
 }
 
 /* Slots that are wrong, or right, up to `most` of all that were taken: spread over the run, as neighbors are q tiles of
-   one head. Where splits are merged they come in pairs: what is merged may be the neighbor's. */
+   one head. Where there are splits they come in pairs: what is merged, or gone on from, may be the
+   neighbor's. */
 static int add_slots(struct explaining *e, bool wrong, int most)
 {
     int all = 0, seen = 0, failed = 0;
     for (int slot = 0; slot < e->j->n_slots; slot++)
         all += !is_taken(e, slot) && slot_is_wrong(e, slot) == wrong;
-    const int want = most - e->n, together = e->ch >= asc_o && e->t->plan.kv_splits > 1 && want > 1 ? 2 : 1;
+    const int want = most - e->n, together = e->ch >= asc_m && e->t->plan.kv_splits > 1 && want > 1 ? 2 : 1;
     for (int slot = 0; slot < e->j->n_slots && e->n < most && !failed; slot++) {
         if (is_taken(e, slot) || slot_is_wrong(e, slot) != wrong)
             continue;

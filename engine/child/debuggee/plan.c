@@ -164,16 +164,19 @@ int debuggee_deal(const struct asc_kernel *kernel, const struct asc_problem *pro
         return 0;
     for (int batch = 0; batch < p->batch; batch++)
         for (int head = 0; head < p->heads; head++)
-            for (int q = 0; q < q_tiles; q++)
-                for (int kv = 0; kv < kv_tiles; kv++, to++) {
+            for (int q = 0; q < q_tiles; q++, to += kv_tiles + 1)
+                for (int kv = 0; kv < kv_tiles; kv++) {
                     const bool inside =
                         (int64_t)q * plan->br < asc_q_len(p, batch) && (int64_t)kv * plan->bc < asc_kv_len(p, batch);
-                    *to = inside ? kernel->state(p, plan, batch, head, q, kv) : -1;
-                    if (inside && (*to < 0 || *to >= plan->kv_splits))
+                    const int32_t state = inside ? kernel->state(p, plan, batch, head, q, kv) : -1;
+                    if (inside && (state < 0 || state >= plan->kv_splits))
                         return err_set(err, ERR_INPUT, "",
                                        "%s: kernel.state gives kv tile %d of batch %d, head %d, q tile %d to state %d: "
                                        "expected 0..%d",
-                                       kernel->name, kv, batch, head, q, (int)*to, (int)plan->kv_splits - 1);
+                                       kernel->name, kv, batch, head, q, (int)state, (int)plan->kv_splits - 1);
+                    to[kv] = state;
+                    if (to[kv_tiles] <= state)
+                        to[kv_tiles] = state + 1;
                 }
     return 0;
 }

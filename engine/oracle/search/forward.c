@@ -458,6 +458,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return forward_added(search, rule, t, want, bound);
     case RULE_STALE:
         return forward_stale(search, t, want, bound);
+    case RULE_CARRIED:
+        return carried_forward(search, t, want, bound);
     case RULE_IS:
         return forward_is(search, rule, t, want, bound);
     case RULE_EXPONENT:

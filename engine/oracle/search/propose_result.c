@@ -212,9 +212,12 @@ static void propose_limits(struct search *search)
 
 static void propose_stale(struct search *search)
 {
-    struct rule rule = rule_new(RULE_STALE);
-    rule.cost = 3;
+    const enum asc_channel ch = search->sample->channel;
+    struct rule rule = rule_new(RULE_STALE), carried = rule_new(RULE_CARRIED);
+    rule.cost = carried.cost = 3;
     rule_try(search, &rule);
+    if (ch >= asc_m && ch <= asc_u && ch != asc_p)
+        rule_try(search, &carried);
 }
 
 /* Accumulators that were not cleared between tiles, or between blocks of columns or rows. */

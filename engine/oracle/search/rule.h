@@ -23,6 +23,7 @@ enum rule_kind {
     RULE_PLACE,     /* the result, of U what the tile adds, is that of another row and column of the tile */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
     RULE_ADDED,     /* to the result is added what was captured at another row or column, or of the tile before */
+    RULE_CARRIED,   /* m, alpha, l, U: the state is not begun anew, but goes on from the work item before */
     RULE_IS,        /* the result, a row vector, is another one */
     RULE_VECTOR,    /* a row vector of the formula is another */
     RULE_EXPONENT,  /* score and maximum get factors of their own in the exponent, and there is a constant */
@@ -176,7 +177,8 @@ struct rule {
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS */
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
-                       their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those with a tile are they */
+                       their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that its q tile has are
+                       they */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
@@ -271,6 +273,7 @@ enum { MERGE_FORMULAS = 7 };
 extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
 bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                     double *bound);
+bool carried_forward(const struct search *search, const struct sample_tile *t, double *want, double *bound);
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);

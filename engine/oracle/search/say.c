@@ -638,6 +638,10 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
                                 : "%s is that of the tile visited before",
             stage);
         break;
+    case RULE_CARRIED:
+        add(out, bytes, "%s goes on from what the work item before has left: the state is not reset between them",
+            stage);
+        break;
     case RULE_IS:
         add(out, bytes, "%s is ", stage);
         say_entry(s, rule, out, bytes);

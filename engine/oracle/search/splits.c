@@ -1,6 +1,7 @@
 /* Rules of splits: O and LSE are merged from what the splits of the keys ended with,
      o = Σ w_s o_s / Σ w_s, lse = ln Σ w_s, w_s = exp(lse_s)  (FlashAttention-2, combine_attn_seqk_parallel)
-   and a rule has other weights, other splits, or other rows of them. What it gives, and its words. */
+   and a rule has other weights, other splits, or other rows of them. What it gives, and its words. And of work items,
+   of which a block takes one after the other: a state that goes on from the item before. */
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
@@ -49,7 +50,7 @@ struct left {
 /* Whether a split leaves something to be merged, be it that it has no key. */
 static bool leaves(const struct sample_tile *t, int split)
 {
-    return t->c->kv_deal != ASC_DEAL_MAP || t->last_tile[split] >= 0;
+    return t->c->kv_deal != ASC_DEAL_MAP || !t->c->states || split < t->c->states[t->c->kv_tiles];
 }
 
 /* How many of the first so many splits do. */
@@ -71,8 +72,7 @@ static const struct sample_tile *q_tile_beside(const struct search *search, cons
         const bool is_last = first->at[AXIS_Q_TILE] == (first->c->q_len - 1) / first->c->br;
         const bool begins = (step > 0 ? other : t)->at[AXIS_Q_TILE] == 0;
         const int head = head_of(search, other, asc_q) - head_of(search, t, asc_q);
-        if (can_merge(other) &&
-            (head == 0 ? other->at[AXIS_Q_TILE] == at[AXIS_Q_TILE] + step : head == step && is_last && begins))
+        if (head == 0 ? other->at[AXIS_Q_TILE] == at[AXIS_Q_TILE] + step : head == step && is_last && begins)
             return other;
     }
     return NULL;
@@ -93,6 +93,7 @@ static struct left item_at(const struct search *search, const struct map *map, c
         if (to >= count)
             to -= count;
         t = q_tile_beside(search, t, map->a);
+        t = t && can_merge(t) ? t : NULL;
         if (t && to < 0)
             to += items(t, t->c->kv_splits);
     }
@@ -334,6 +335,69 @@ bool splits_forward(struct search *search, const struct rule *rule, const struct
         else
             merge_lse(search, rule, t, r, want + r, bound + r);
     }
+    return true;
+}
+
+/* What the work item before that of a first tile ended with: its case and last kv tile. false: the sample does not show
+   it. */
+static bool item_before(const struct search *search, const struct sample_tile *t, const struct oracle_case **c, int *kv)
+{
+    int i = 0;
+    while (i < t->c->n_visited && t->c->order[i] != t->kv)
+        i++;
+    const struct sample_tile *before = i > 0 ? t : q_tile_beside(search, t, -1);
+    *c = before ? before->c : NULL;
+    if (!before || i == t->c->n_visited || (i == 0 && (*c)->n_visited == 0))
+        return false;
+    *kv = (*c)->order[i > 0 ? i - 1 : (*c)->n_visited - 1];
+    return true;
+}
+
+/* Element (r, col) of a state that was captured; NaN: it was not. */
+static double left_there(const struct matrix *x, int r, int col)
+{
+    return x->data && r < x->rows ? dtype_load(x->dtype, x->data, (size_t)(r * x->row_stride + col)) : NAN;
+}
+
+/* Nothing of it is wrong: as it is where an item is a block's first. */
+static bool is_right(const struct sample_tile *t)
+{
+    for (size_t i = 0; i < sample_cells(t); i++)
+        if (t->cell[i] == CELL_WRONG)
+            return false;
+    return true;
+}
+
+/* At the first tile of a work item m_prev, l_prev and u_prev are what the item before has left. */
+bool carried_forward(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+{
+    const struct oracle_case *c = NULL;
+    const size_t R = query_rows(t), D = (size_t)t->c->head_dim;
+    double *m = search->rows[1], *l = search->rows[2], *u = search->operand;
+    struct operands x = t->x;
+    int kv = 0;
+    if (t->c->fed || t->c->conventions.u_phase == ASC_U_RESCALED)
+        return false;
+    memcpy(want, t->want, sample_cells(t) * sizeof *want);
+    memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
+    if (t->turn > 0 || is_right(t))
+        return true;
+    const bool known = item_before(search, t, &c, &kv);
+    for (size_t r = 0; r < R; r++) {
+        const struct matrix *at = known ? &c->captured[kv * ASC_CHANNELS] : NULL;
+        m[r] = at ? left_there(&at[asc_m], (int)r, 0) : NAN;
+        l[r] = at ? 0 : NAN;
+        for (int lane = 0; at && lane < (at[asc_l].data ? at[asc_l].cols : 1); lane++)
+            l[r] += left_there(&at[asc_l], (int)r, lane);
+        for (size_t d = 0; d < D; d++)
+            u[r * D + d] = at ? left_there(&at[asc_u], (int)r, (int)d) : NAN;
+    }
+    x.m_prev = (struct operand){m, search->sample->zero, true};
+    x.l_prev = (struct operand){l, search->sample->zero, true};
+    x.u_prev = (struct operand){u, search->sample->zero, true};
+    search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] = isnan(want[i]) ? INFINITY : bound[i];
     return true;
 }
 
