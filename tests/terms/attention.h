@@ -4,6 +4,7 @@
 //   SINK    enum asc_l_sink, of which it takes START and END
 //   MISTAKE what is wrong with it, see below; 0 if it is not said
 //   DEAL    enum asc_kv_deal, ASC_DEAL_RANGES if it is not said: how the kv tiles are dealt to the splits
+//   STATE   with ASC_DEAL_MAP (batch, head, q_tile, kv_tile): the split of a kv tile
 //   PAGED   1: keys are read from pages of a tile each, which lie in memory in another order
 
 #include <cuda_fp16.h>
@@ -22,6 +23,9 @@ enum { RIGHT, SINK_IN_EVERY_SPLIT, BIAS_OF_HEAD_0, MERGE_UNGUARDED, PAGES_IN_ORD
 #endif
 #ifndef DEAL
 #define DEAL ASC_DEAL_RANGES
+#endif
+#ifndef STATE
+#define STATE(batch, head, q_tile, kv_tile) 0
 #endif
 
 struct Params {
@@ -91,9 +95,11 @@ __global__ void attention(Params p)
 
     const bool sunk = SINK == ASC_SINK_START && p.sink && (split == 0 || MISTAKE == SINK_IN_EVERY_SPLIT);
     float m = sunk ? p.sink[h] : -INFINITY, l = sunk ? 1.0f : 0.0f, u[D] = {};
-    const bool ranges = DEAL == ASC_DEAL_RANGES;
+    constexpr bool ranges = DEAL == ASC_DEAL_RANGES, map = DEAL == ASC_DEAL_MAP;
     const int last = ranges ? min((split + 1) * p.split_tiles, p.kv_tiles) : p.kv_tiles;
-    for (int kt = ranges ? split * p.split_tiles : split; kt < last; kt += ranges ? 1 : SPLITS) {
+    for (int kt = ranges ? split * p.split_tiles : map ? 0 : split; kt < last; kt += ranges || map ? 1 : SPLITS) {
+        if (map && STATE(b, h, q_tile, kt) != split)
+            continue;
         const int tile_row = q_tile * BR; // no row of the tile sees any key: the whole block goes on
         if ((p.right >= 0 && kt * BC > tile_row + BR - 1 + p.diagonal + p.right) ||
             (p.left >= 0 && kt * BC + BC <= tile_row + p.diagonal - p.left))

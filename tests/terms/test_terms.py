@@ -53,7 +53,13 @@ class Terms(unittest.TestCase):
         self.random_runs("dealt", 40, "shape.sink=yes", "shape.alibi=yes")
         self.random_runs("dealt", 41, "shape.window=20,3", "shape.causal=none")
         self.random_runs("warps", 42, "shape.layout=BHLD")
-        for kernel in ("dealt", "warps"):
+
+    def test_dealt_by_a_map(self):
+        self.random_runs("mapped", 43, "shape.sink=yes", "shape.alibi=yes")
+        self.random_runs("mapped", 44, "shape.window=20,3", "shape.causal=none")
+
+    def test_dealt_shapes(self):
+        for kernel in ("dealt", "warps", "mapped"):
             for shape in ("1,1,40,16,64", "1,1,40,65,64", "1,1,200,50,64"):
                 for pair in ("shape.causal=none", "shape.causal=bottom-right", "fill.q.kind=large-logits"):
                     status, text = run("run", f"tests/terms/{kernel}.cu", "--shape", shape, *settings(pair))
