@@ -68,6 +68,9 @@ class Trace(File):
                 self.expect("input." + name, "F32", shape)
                 known.add("input." + name)
         check(plan["kv_splits"] >= 0, "kv_splits")
+        if plan.get("kv_deal") == "map" and plan["kv_splits"] > 1:
+            self.expect("state", "I32", [batch, heads, q_tiles, kv_tiles + 1])
+            known.add("state")
         check(plan.get("kv_deal", "ranges") in ("ranges", "round-robin", "map"), "kv_deal")
         for channel, dtype in self.types["channels"].items():
             rows, cols, per_kv = CHANNELS[channel]

@@ -372,7 +372,7 @@ static bool is_right(const struct sample_tile *t)
 bool carried_forward(const struct search *search, const struct sample_tile *t, double *want, double *bound)
 {
     const struct oracle_case *c = NULL;
-    const size_t R = query_rows(t), D = (size_t)t->c->head_dim;
+    const size_t R = query_rows(t), D = (size_t)t->c->head_dim_v;
     double *m = search->rows[1], *l = search->rows[2], *u = search->operand;
     struct operands x = t->x;
     int kv = 0;
