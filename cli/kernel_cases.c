@@ -70,8 +70,12 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (!p->has_q_lens || hello->sequences & ASC_SUPPORTS(Q_LENS)) &&
            (!p->has_kv_lens || hello->sequences & ASC_SUPPORTS(KV_LENS)) &&
            (!p->page_size || hello->sequences & ASC_SUPPORTS(PAGES)) &&
-           (p->head_dim_v == p->head_dim || hello->values & ASC_SUPPORTS(HEAD_DIM_V)) &&
-           (!p->v_in_k || hello->values & ASC_SUPPORTS(V_IN_K)) &&
+           (p->head_dim_v == p->head_dim || hello->tensors & ASC_SUPPORTS(HEAD_DIM_V)) &&
+           (!p->left_pad || hello->sequences & ASC_SUPPORTS(LEFT_PAD)) &&
+           (p->lie != ASC_STRIDED || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
+           (p->lie != ASC_PACKED_QKV || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
+           (p->lie != ASC_V_TRANSPOSED || hello->tensors & ASC_SUPPORTS(TRANSPOSED_V)) &&
+           (!p->v_in_k || hello->tensors & ASC_SUPPORTS(V_IN_K)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));
 }
@@ -212,7 +216,7 @@ static int try_head_dims(struct asking *a, const struct scenario *s, const char 
         if (taken && every_head_dim)
             break;
     }
-    for (size_t i = 0; i < COUNT(widths) && a->n_instances == before && a->hello.values; i++)
+    for (size_t i = 0; i < COUNT(widths) && a->n_instances == before && a->hello.tensors; i++)
         if (try_head_dim(a, s, words, widths[i], err) < 0)
             return -1;
     *err = declined;
@@ -390,7 +394,7 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 
 /* What a registration says beside types. */
 static const char *const promises[] = {
-    "layout=", "alibi=", "bias=", "sink=", "_lens=", "page_size=", "head_dim_v=", "v_in_k="};
+    "layout=", "alibi=", "bias=", "sink=", "_lens=", "page_size=", "head_dim_v=", "v_in_k=", "strides=", "left_pad="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)

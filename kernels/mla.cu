@@ -3,6 +3,9 @@
 // latent, and all heads read the one kv head. A row of Q or K is too long for registers or for a tile of 64 in shared
 // memory, so a tile has 16 queries and 16 keys; V that lies in K is read where K's tile is, and loaded once.
 //
+// Rows lie where the problem's strides say: padded, in one array with Q, with V transposed; keys may lie behind a left
+// padding.
+//
 // A block is 4 warps on one 16-row q tile, 4 rows a warp. A lane has every 32nd column of U in registers, 16 at most.
 //
 // Limits: speed, as varlen_paged, and Q is read again for each head of the group.
@@ -20,7 +23,7 @@ constexpr int DIM_MOST = 576, DIM_V_MOST = 512, COLS = DIM_V_MOST / 32;
 template <class T> struct Latent {
     Params<T> p; /* kv_strides: of K */
     asc_strides v_strides, o_strides;
-    const int32_t *q_lens, *kv_lens, *cu_seqlens_q, *cu_seqlens_k, *page_table;
+    const int32_t *q_lens, *kv_lens, *cu_seqlens_q, *cu_seqlens_k, *page_table, *leftpad_k;
     int page_size, table_pages, causal, dim, dim_v;
     bool v_in_k;
 };
@@ -38,14 +41,14 @@ __device__ int64_t row_at(const asc_strides &strides, const int32_t *pages, int 
 }
 
 // Rows first .. first + 15 of `dim` elements into shared memory, two behind each; rows beyond `rows` become zero.
-template <class T, class Row> __device__ void load_tile(T *tile, int dim, int first, int rows, Row row)
+template <class T, class Row> __device__ void load_tile(T *tile, int dim, int first, int rows, int64_t col, Row row)
 {
     for (int i = threadIdx.x; i < 16 * dim; i += THREADS) {
         const int r = i / dim, d = i % dim;
         T x;
         from_float(x, 0.0f);
         if (first + r < rows)
-            x = row(first + r)[d];
+            x = row(first + r)[d * col];
         tile[r * (dim + 2) + d] = x;
     }
 }
@@ -69,11 +72,14 @@ template <class T> __global__ void __launch_bounds__(THREADS) mla(Latent<T> x)
     const int64_t kv_head = head / p.group;
     const T *q = p.q + begin_of(x.cu_seqlens_q, nullptr, p.q_strides, batch) + head * p.q_strides.head;
     T *o = p.o + begin_of(x.cu_seqlens_q, nullptr, x.o_strides, batch) + head * x.o_strides.head;
-    const int64_t k_first = begin_of(x.cu_seqlens_k, pages, p.kv_strides, batch) + kv_head * p.kv_strides.head;
-    const int64_t v_first = begin_of(x.cu_seqlens_k, pages, x.v_strides, batch) + kv_head * x.v_strides.head;
+    const int64_t pad = x.leftpad_k ? x.leftpad_k[batch] : 0;
+    const int64_t k_first =
+        begin_of(x.cu_seqlens_k, pages, p.kv_strides, batch) + kv_head * p.kv_strides.head + pad * p.kv_strides.row;
+    const int64_t v_first =
+        begin_of(x.cu_seqlens_k, pages, x.v_strides, batch) + kv_head * x.v_strides.head + pad * x.v_strides.row;
     ASC_AT(batch, head, q_tile);
 
-    load_tile(sq, D, q_tile * BR, q_len, [&](int i) { return q + i * p.q_strides.row; });
+    load_tile(sq, D, q_tile * BR, q_len, 1, [&](int i) { return q + i * p.q_strides.row; });
     if (threadIdx.x < BR) {
         sm[threadIdx.x] = -INFINITY;
         sl[threadIdx.x] = 0.0f;
@@ -92,10 +98,10 @@ template <class T> __global__ void __launch_bounds__(THREADS) mla(Latent<T> x)
     const int last_row = min(q_tile * BR + BR, q_len) - 1;
     const int keys = min(kv_len, last_row + reach + 1);
     for (int kt = 0; kt * BC < keys; kt++) {
-        load_tile(sk, D, kt * BC, kv_len,
+        load_tile(sk, D, kt * BC, kv_len, 1,
                   [&](int i) { return p.k + row_at(p.kv_strides, pages, x.page_size, k_first, i); });
         if (!x.v_in_k)
-            load_tile(sv, DV, kt * BC, kv_len,
+            load_tile(sv, DV, kt * BC, kv_len, x.v_strides.col,
                       [&](int i) { return p.v + row_at(x.v_strides, pages, x.page_size, v_first, i); });
         __syncthreads();
         ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LD + c]);
@@ -186,11 +192,12 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
 template <class T> const char *launch_of(const asc_problem *problem, void *stream)
 {
     Latent<T> x = {};
-    const int key_rows = problem->page_size ? problem->page_size : problem->kv_len;
     x.p = params_of<Params<T>>(problem);
-    x.p.kv_strides = asc_strides_of(problem, problem->kv_heads, key_rows);
-    x.v_strides = asc_strides_of_v(problem, problem->kv_heads, key_rows);
-    x.o_strides = asc_strides_of_o(problem, problem->heads, problem->q_len);
+    x.p.q_strides = problem->q_strides;
+    x.p.kv_strides = problem->k_strides;
+    x.v_strides = problem->v_strides;
+    x.o_strides = problem->o_strides;
+    x.leftpad_k = problem->leftpad_k;
     x.q_lens = problem->q_lens;
     x.kv_lens = problem->kv_lens;
     x.cu_seqlens_q = problem->cu_seqlens_q;
@@ -220,8 +227,9 @@ ASC_KERNEL(mla)
     kernel.launch = launch;
     kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD);
-    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES);
-    kernel.values = ASC_SUPPORTS(HEAD_DIM_V) | ASC_SUPPORTS(V_IN_K);
+    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) | ASC_SUPPORTS(LEFT_PAD);
+    kernel.tensors =
+        ASC_SUPPORTS(HEAD_DIM_V) | ASC_SUPPORTS(V_IN_K) | ASC_SUPPORTS(STRIDES) | ASC_SUPPORTS(TRANSPOSED_V);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

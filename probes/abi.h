@@ -43,6 +43,22 @@ enum asc_layout {
 /* Which of the leading dimensions of a bias, [batch][heads][q_len][kv_len], it has; a missing one is 1. */
 enum asc_bias { ASC_BIAS_NONE, ASC_BIAS_SHARED, ASC_BIAS_PER_HEAD, ASC_BIAS_PER_BATCH, ASC_BIAS_FULL };
 
+/* How the arrays of q, k, v and o lie within that order. */
+enum asc_lie {
+    ASC_CONTIGUOUS, /* one row right behind the other */
+    ASC_STRIDED,    /* elements that belong to nobody behind each row, rows behind each head, heads behind each batch */
+    ASC_PACKED_QKV, /* q, k and v in one array, a row of each behind the other: [batch][row][q heads, k heads, v heads]
+                       [head_dim]; o is contiguous. With BLHD and THD */
+    ASC_V_TRANSPOSED /* v is [batch][kv_heads][head_dim_v][kv_len], a column padded to a multiple of 8 elements, what
+                        else there is is contiguous. Without THD and pages */
+};
+
+/* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row; element d
+   of it is col * d behind. With THD the rows of a sequence begin at its cu_seqlens in the place of stride.batch * b. */
+struct asc_strides {
+    int64_t batch, head, row, col;
+};
+
 /* What one run computes: O = softmax(scale Q Kt, capped, biased, masked) V. Lengths in elements; the pointers are the
    debuggee's (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
 struct asc_problem {
@@ -74,6 +90,9 @@ struct asc_problem {
        THD [pages][page_size][kv_heads][head_dim]: asc_strides_of(problem, kv_heads, page_size), a page in the place of
        a batch. Key j of a sequence is row j % page_size of page page_table[batch][j / page_size]. */
     int32_t page_size, pages;
+    int32_t lie; /* enum asc_lie */
+    /* 1: key j of a sequence is row kv_len - asc_kv_len() + j: the rows before it hold NaN. */
+    int32_t left_pad;
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
@@ -97,6 +116,9 @@ struct asc_problem {
     const int32_t *cu_seqlens_q, *cu_seqlens_k;
     int32_t total_q, total_k;  /* rows of q and o, and of k and v, with the layout THD: the ends of these */
     const int32_t *page_table; /* [batch][asc_table_pages()]; NULL without pages. Behind a sequence: an unused page */
+    const int32_t *leftpad_k;  /* [batch]: the row of the first key; NULL without left_pad */
+    /* Of the kernel's own arrays, whatever of the above they have; with pages of a page in the place of a batch. */
+    struct asc_strides q_strides, k_strides, v_strides, o_strides;
     /* plan.workspace_bytes of device memory for what one launch leaves to the next, aligned to 256; nothing but
        never-written patterns before the first launch of a run. NULL: none was asked for. */
     void *workspace;
@@ -140,12 +162,6 @@ ASC_INLINE int32_t asc_table_pages(const struct asc_problem *problem)
     return problem->page_size > 0 ? (problem->kv_len - 1) / problem->page_size + 1 : 0;
 }
 
-/* Where row `row` of head `head` begins, in elements: stride.batch * b + stride.head * h + stride.row * row. With THD
-   the rows of a sequence begin at its cu_seqlens in the place of stride.batch * b. */
-struct asc_strides {
-    int64_t batch, head, row;
-};
-
 /* Strides of a tensor with `heads` heads of `rows` rows of `d` elements in the problem's layout. */
 static inline struct asc_strides asc_strides_wide(const struct asc_problem *problem, int32_t heads, int32_t rows,
                                                   int64_t d)
@@ -159,6 +175,7 @@ static inline struct asc_strides asc_strides_wide(const struct asc_problem *prob
         s.head = d;
     }
     s.batch = d * heads * rows;
+    s.col = 1;
     return s;
 }
 
@@ -189,6 +206,7 @@ static inline struct asc_strides asc_bias_strides(const struct asc_problem *prob
     s.row = row;
     s.head = per_head ? rows * row : 0;
     s.batch = per_batch ? rows * row * (per_head ? problem->heads : 1) : 0;
+    s.col = 1;
     return s;
 }
 
@@ -311,10 +329,11 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
 enum asc_addend { ASC_ALIBI, ASC_BIAS };
 
 /* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
-enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES };
+enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };
 
-/* How V may be, beside as wide as K and in an array of its own. */
-enum asc_value { ASC_HEAD_DIM_V, ASC_V_IN_K };
+/* How Q, K, V and O may be, beside all of one width, each an array of its own, contiguous. STRIDES: the kernel goes by
+   asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. */
+enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V };
 
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)
@@ -354,7 +373,7 @@ struct asc_kernel {
     uint32_t layouts;                    /* ASC_SUPPORTS() of enum asc_layout it takes; default BHLD */
     uint32_t biases;                     /* ASC_SUPPORTS() of enum asc_addend; default none. Sinks: convention l_sink */
     uint32_t sequences;                  /* ASC_SUPPORTS() of enum asc_sequences; default none */
-    uint32_t values;                     /* ASC_SUPPORTS() of enum asc_value; default none */
+    uint32_t tensors;                    /* ASC_SUPPORTS() of enum asc_arrangement; default none */
     int32_t o_dtype;                     /* enum asc_dtype of the output; -1 (default): as the inputs */
     int32_t channel_dtype[ASC_CHANNELS]; /* enum asc_dtype a probe records; -1 (default): as channels.def says */
     /* kernel.no_lse is kernel.conventions.no_lse. */

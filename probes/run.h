@@ -50,7 +50,9 @@ inline asc_refusal asc_dealt_twice(int32_t batch, int32_t head, int32_t q_tile, 
     ASK(kv_lens, problem.has_kv_lens)                                                                                  \
     ASK(page_table, problem.page_size > 0)                                                                             \
     ASK(head_dim_v, problem.head_dim_v != problem.head_dim)                                                            \
-    ASK(v_in_k, problem.v_in_k)
+    ASK(v_in_k, problem.v_in_k)                                                                                        \
+    ASK(strides, problem.lie != ASC_CONTIGUOUS)                                                                        \
+    ASK(leftpad_k, problem.left_pad)
 enum asc_asked {
 #define ASC_ASK(what, matters) asc_asked_##what,
     ASC_ASKED(ASC_ASK)
@@ -104,7 +106,8 @@ struct asc_array {
     }
     void ask_shape() const
     {
-        *asked |= 1u << asc_asked_batch | 1u << asc_asked_heads | 1u << asc_asked_kv_heads | 1u << asc_asked_kv_len;
+        *asked |= 1u << asc_asked_strides | 1u << asc_asked_batch | 1u << asc_asked_heads | 1u << asc_asked_kv_heads |
+                  1u << asc_asked_kv_len;
     }
 };
 
@@ -137,6 +140,12 @@ struct asc_run {
     bool v_in_k()
     {
         return ask(asc_asked_v_in_k, problem.v_in_k != 0);
+    }
+    /* Whether the host code has to go by run.q.stride and the others: where the answer is false, arrays are contiguous.
+     */
+    bool strides()
+    {
+        return ask(asc_asked_strides, problem.lie != ASC_CONTIGUOUS);
     }
     int32_t batch()
     {
@@ -182,6 +191,11 @@ struct asc_run {
     asc_array kv_lens()
     {
         return numbers(asc_asked_kv_lens, problem.kv_lens, problem.batch);
+    }
+    /* i32 [batch]: the row of a sequence's first key. */
+    asc_array leftpad_k()
+    {
+        return numbers(asc_asked_leftpad_k, problem.leftpad_k, problem.batch);
     }
     /* i32 [batch + 1], of the layout THD. */
     asc_array cu_seqlens_q()
@@ -243,13 +257,10 @@ struct asc_run {
     asc_run(const asc_problem &p, int32_t *dealt, int32_t o_dtype, void *on)
         : plan(), stream(on), problem(p), asked(0), states(dealt)
     {
-        const int64_t total_q = p.cu_seqlens_q ? p.total_q : (int64_t)p.batch * p.q_len;
-        const int64_t total_k = p.cu_seqlens_k ? p.total_k : (int64_t)p.batch * p.kv_len;
-        q = tensor(p.q, p.dtype, p.heads, p.q_len, total_q, p.head_dim);
-        k = keys(p.k, p.k_dtype, total_k, p.head_dim);
-        v = keys(p.v, p.v_dtype, total_k, p.v_in_k ? p.head_dim : p.head_dim_v);
-        v.size[v.dims - 1] = p.head_dim_v;
-        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len, total_q, p.head_dim_v);
+        q = tensor(p.q, p.dtype, p.heads, p.q_len, p.head_dim, p.q_strides, p.total_q);
+        k = keys(p.k, p.k_dtype, p.head_dim, p.k_strides);
+        v = keys(p.v, p.v_dtype, p.head_dim_v, p.v_strides);
+        o = tensor(p.o, o_dtype >= 0 ? o_dtype : p.dtype, p.heads, p.q_len, p.head_dim_v, p.o_strides, p.total_q);
         const int64_t rows = p.q_len;
         lse = {p.lse, ASC_F32, 3, {p.batch, p.heads, rows}, {p.heads * rows, rows, 1}, &asked};
     }
@@ -277,24 +288,26 @@ struct asc_run {
         asked |= 1u << what;
         return {const_cast<int32_t *>(at), ASC_I32, 1, {n}, {1}, &asked};
     }
-    /* d: elements from a row of a head to the next. */
-    asc_array keys(const void *at, int32_t dtype, int64_t total, int64_t d)
+    asc_array keys(const void *at, int32_t dtype, int64_t d, const asc_strides &s)
     {
-        return problem.page_size > 0 ? batches(at, dtype, problem.kv_heads, problem.page_size, problem.pages, d)
-                                     : tensor(at, dtype, problem.kv_heads, problem.kv_len, total, d);
+        if (problem.page_size > 0)
+            return batches(at, dtype, problem.kv_heads, problem.page_size, problem.pages, d, s);
+        return tensor(at, dtype, problem.kv_heads, problem.kv_len, d, s, problem.total_k);
     }
-    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t total, int64_t d)
+    asc_array tensor(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t d, const asc_strides &s,
+                     int64_t total)
     {
         if (problem.layout == ASC_THD)
-            return {const_cast<void *>(at), dtype, 3, {total, heads, d}, {heads * d, d, 1}, &asked};
-        return batches(at, dtype, heads, rows, problem.batch, d);
+            return {const_cast<void *>(at), dtype, 3, {total, heads, d}, {s.row, s.head, s.col}, &asked};
+        return batches(at, dtype, heads, rows, problem.batch, d, s);
     }
-    asc_array batches(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t b, int64_t d)
+    asc_array batches(const void *at, int32_t dtype, int64_t heads, int64_t rows, int64_t b, int64_t d,
+                      const asc_strides &s)
     {
         void *elements = const_cast<void *>(at);
         if (problem.layout == ASC_BHLD)
-            return {elements, dtype, 4, {b, heads, rows, d}, {heads * rows * d, rows * d, d, 1}, &asked};
-        return {elements, dtype, 4, {b, rows, heads, d}, {rows * heads * d, heads * d, d, 1}, &asked};
+            return {elements, dtype, 4, {b, heads, rows, d}, {s.batch, s.head, s.row, s.col}, &asked};
+        return {elements, dtype, 4, {b, rows, heads, d}, {s.batch, s.row, s.head, s.col}, &asked};
     }
 };
 

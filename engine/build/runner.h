@@ -121,7 +121,7 @@ struct child_hello {
     char device[96]; /* "NVIDIA H200, sm_90"; "" on the CPU */
     int abi;
     bool checks; /* built with access checks */
-    uint32_t dtypes, layouts, biases, sequences, values;
+    uint32_t dtypes, layouts, biases, sequences, tensors;
     uint32_t k_dtypes, v_dtypes; /* 0: the type of q, no other */
     int32_t o_dtype;
     int32_t channel_dtype[ASC_CHANNELS];

@@ -181,11 +181,12 @@ struct shape {
     size_t bytes; /* of an element */
 };
 
-static struct shape matrix(const struct asc_problem *p, int heads, int rows, int dtype)
+static struct shape matrix(const struct asc_problem *p, enum problem_tensor_id id, enum dtype dtype)
 {
+    const struct problem_tensor t = problem_tensor(p, id);
     const bool by_head = p->layout == ASC_BHLD;
     return (struct shape){
-        {p->batch, by_head ? heads : rows, by_head ? rows : heads, p->head_dim}, 4, dtype_bytes((enum dtype)dtype)};
+        {p->batch, by_head ? t.heads : t.rows, by_head ? t.rows : t.heads, t.cols}, 4, dtype_bytes(dtype)};
 }
 
 static bool is_dense(const struct asc_tensor *t, const struct shape *s)
@@ -247,8 +248,8 @@ static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors,
 {
     const struct asc_problem *p = &c->problem;
     const struct asc_strides bias = asc_bias_strides(p);
-    const struct shape q = matrix(p, p->heads, p->q_len, p->dtype), k = matrix(p, p->kv_heads, p->kv_len, p->k_dtype),
-                       v = matrix(p, p->kv_heads, p->kv_len, p->v_dtype);
+    const struct shape q = matrix(p, TENSOR_Q, (enum dtype)p->dtype), k = matrix(p, TENSOR_K, (enum dtype)p->k_dtype),
+                       v = matrix(p, TENSOR_V, (enum dtype)p->v_dtype);
     const struct shape heads = {{p->heads}, 1, sizeof(float)};
     const struct {
         const char *name;
@@ -520,7 +521,7 @@ static int bring_home(struct asc_capture *c, const struct asc_tensor *o, const s
 {
     const struct asc_problem *p = &c->problem;
     const struct layout *l = layout_of(c);
-    const struct shape of_o = matrix(p, p->heads, p->q_len, l->o.dtype),
+    const struct shape of_o = matrix(p, TENSOR_O, (enum dtype)l->o.dtype),
                        of_lse = {{p->batch, p->heads, p->q_len}, 3, sizeof(float)};
     if (c->values && !c->opened) {
         const int status = driver.copy((unsigned char *)c->mapping + l->values_offset,

@@ -221,7 +221,7 @@ static int read_hello(struct child_hello *hello, const json_t *json, struct err 
     hello->layouts = (uint32_t)wire_integer(json, "layouts", 0, UINT32_MAX, 0);
     hello->biases = (uint32_t)wire_integer(json, "biases", 0, UINT32_MAX, 0);
     hello->sequences = (uint32_t)wire_integer(json, "sequences", 0, UINT32_MAX, 0);
-    hello->values = (uint32_t)wire_integer(json, "values", 0, UINT32_MAX, 0);
+    hello->tensors = (uint32_t)wire_integer(json, "tensors", 0, UINT32_MAX, 0);
     hello->o_dtype = (int32_t)wire_integer(json, "o_dtype", -1, DTYPE_COUNT - 1, -1);
     for (size_t ch = 0; ch < ASC_CHANNELS; ch++) {
         const json_t *type = json_array_get(types, ch);

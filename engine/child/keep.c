@@ -112,7 +112,7 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     free(conventions);
     free(run);
     const struct asc_problem *p = &d->t->problem;
-    if (!failed && (p->has_q_lens || p->has_kv_lens || p->page_size || p->layout == ASC_THD))
+    if (!failed && (p->has_q_lens || p->has_kv_lens || p->page_size || p->layout == ASC_THD || p->lie))
         failed =
             err_set(err, ERR_INPUT, "capture",
                     "sequences of their own lengths and pages are not taken yet: expected all of one length, in the "

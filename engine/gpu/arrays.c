@@ -116,6 +116,12 @@ bool arrays_overrun(const struct arrays *a, const char **name)
         *name = array_names[i];
     }
     free(host);
+    if (!found && a->of_trace.lie == ASC_STRIDED && (host = malloc(a->bytes[ARRAY_O] + 1))) {
+        found = cudaMemcpy(host, array_of(a, ARRAY_O), a->bytes[ARRAY_O], cudaMemcpyDeviceToHost) == cudaSuccess &&
+                array_list_wrote_between(&a->of_trace, a->o_dtype, host, UNWRITTEN_16);
+        *name = array_names[ARRAY_O];
+        free(host);
+    }
     return found;
 }
 

@@ -430,6 +430,10 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         p->page_size = of->page_size;
     if (!scenario_stated(s, KEY_V_IN_K))
         p->v_in_k = of->v_in_k;
+    if (!scenario_stated(s, KEY_STRIDES))
+        p->lie = of->lie;
+    if (!scenario_stated(s, KEY_LEFT_PAD))
+        p->left_pad = of->left_pad;
 }
 
 /* The lengths of a trace's sequences, as they are cut. */

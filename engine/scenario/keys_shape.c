@@ -81,6 +81,12 @@ int key_set_page_size(struct scenario *s, enum scenario_key_id id, const char *v
     return 0;
 }
 
+int key_set_left_pad(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.left_pad, value_no_yes, value);
+}
+
 int key_set_v_in_k(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
@@ -159,6 +165,12 @@ int key_set_layout(struct scenario *s, enum scenario_key_id id, const char *valu
 {
     (void)id;
     return value_choice(&s->problem.layout, problem_layout_names, value);
+}
+
+int key_set_strides(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.lie, problem_lie_names, value);
 }
 
 int key_set_dtype(struct scenario *s, enum scenario_key_id id, const char *value)

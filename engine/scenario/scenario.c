@@ -272,11 +272,14 @@ static int check_checks(const struct scenario *s, const int *line, struct err *e
                    "executor can check accesses");
 }
 
-/* V that lies in K. */
-static int check_v_in_k(const struct scenario *s, const int *line, struct err *err)
+/* How Q, K and V lie. */
+static int check_lie(const struct scenario *s, const int *line, struct err *err)
 {
     const struct asc_problem *p = &s->problem;
     char where[WHERE_BYTES];
+    scenario_where(s, line, p->left_pad ? KEY_LEFT_PAD : KEY_STRIDES, where, sizeof where);
+    if (problem_check_lie(p, where, err) != 0)
+        return -1;
     if (!p->v_in_k)
         return 0;
     scenario_where(s, line, KEY_V_IN_K, where, sizeof where);
@@ -305,7 +308,7 @@ int scenario_check_lines(const struct scenario *s, const int *line, struct err *
     while (stated < KEY_HEAD_DIM && !scenario_stated(s, stated))
         stated++;
     scenario_where(s, line, stated, where, sizeof where);
-    if (check_v_in_k(s, line, err) != 0 || problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 ||
+    if (check_lie(s, line, err) != 0 || problem_check(p, where, err) != 0 || check_places(s, line, err) != 0 ||
         check_checks(s, line, err) != 0 || (states_types(s) && check_scales(s, line, err) != 0))
         return -1;
     return check_expect(s, line, err);

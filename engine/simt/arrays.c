@@ -85,7 +85,9 @@ bool arrays_overrun(const struct arrays *a, const char **name)
             *name = a->region[i].name;
             return true;
         }
-    return false;
+    const struct simt_region *o = &a->region[ARRAY_O];
+    *name = o->name;
+    return o->begin && array_list_wrote_between(&a->of_trace, (enum dtype)o->dtype, o->begin, ARRAY_POISON_16);
 }
 
 void arrays_free(struct arrays *a)

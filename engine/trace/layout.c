@@ -28,6 +28,11 @@ static const struct {
 const char *const problem_causal_names[] = {
     [ASC_CAUSAL_NONE] = "none", [ASC_CAUSAL_TOP_LEFT] = "top-left", [ASC_CAUSAL_BOTTOM_RIGHT] = "bottom-right", NULL};
 const char *const problem_layout_names[] = {[ASC_BHLD] = "BHLD", [ASC_BLHD] = "BLHD", [ASC_THD] = "THD", NULL};
+const char *const problem_lie_names[] = {[ASC_CONTIGUOUS] = "contiguous",
+                                         [ASC_STRIDED] = "padded",
+                                         [ASC_PACKED_QKV] = "packed-qkv",
+                                         [ASC_V_TRANSPOSED] = "v-transposed",
+                                         NULL};
 const char *const problem_bias_names[] = {
     [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
     [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
@@ -175,6 +180,30 @@ static bool is_float(int dtype)
     return dtype >= 0 && dtype < DTYPE_COUNT && dtype != DTYPE_U8 && dtype != DTYPE_I32 && dtype != DTYPE_I64;
 }
 
+int problem_check_lie(const struct asc_problem *p, const char *where, struct err *err)
+{
+    const char *name = p->lie >= ASC_CONTIGUOUS && p->lie <= ASC_V_TRANSPOSED ? problem_lie_names[p->lie] : NULL;
+    bool same = p->q_len == p->kv_len && p->has_q_lens == p->has_kv_lens;
+    for (int b = 0; b < p->batch && same && p->q_lens && p->kv_lens; b++)
+        same = p->q_lens[b] == p->kv_lens[b];
+    if (!name)
+        return err_set(err, ERR_INPUT, where, "lie is %d; it must be 0 to %d", p->lie, ASC_V_TRANSPOSED);
+    if (p->lie != ASC_CONTIGUOUS && p->v_in_k)
+        return err_set(err, ERR_INPUT, where, "V is a part of K: expected contiguous strides, found %s", name);
+    if (p->lie == ASC_PACKED_QKV && (p->layout == ASC_BHLD || p->page_size || !same || p->left_pad ||
+                                     p->head_dim_v != p->head_dim || p->k_dtype != p->dtype || p->v_dtype != p->dtype))
+        return err_set(
+            err, ERR_INPUT, where,
+            "packed-qkv: expected as many keys as queries of each sequence, one head_dim and one type, in the "
+            "layout BLHD or THD, without pages and left padding");
+    if (p->lie == ASC_V_TRANSPOSED && (p->layout == ASC_THD || p->page_size))
+        return err_set(err, ERR_INPUT, where, "v-transposed: expected the layout BHLD or BLHD, without pages");
+    if (p->left_pad & ~1 || (p->left_pad && (!p->has_kv_lens || p->layout == ASC_THD || p->page_size)))
+        return err_set(err, ERR_INPUT, where,
+                       "left_pad: expected kv_lens beside it, in the layout BHLD or BLHD, without pages");
+    return 0;
+}
+
 int problem_check(const struct asc_problem *p, const char *where, struct err *err)
 {
     const struct {
@@ -229,6 +258,8 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         if (p->page_table[i] < 0 || p->page_table[i] >= p->pages)
             return err_set(err, ERR_INPUT, where, "the page table names page %d; there are %d", p->page_table[i],
                            p->pages);
+    if (problem_check_lie(p, where, err) != 0)
+        return -1;
     const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
     for (int i = 0; i < 3; i++)
         if (!is_float(types[i]) && types[i] != DTYPE_U8)
@@ -295,7 +326,7 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.lse = NULL;
     bare.sink = bare.alibi = bare.bias = NULL;
     bare.q_scale = bare.k_scale = bare.v_scale = NULL;
-    bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = NULL;
+    bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
     bare.workspace = NULL;
     return bare;
 }
@@ -321,9 +352,13 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     char pages[32] = "";
     if (p->page_size)
         snprintf(pages, sizeof pages, " pages of %d", (int)p->page_size);
-    char values[32] = "";
+    char values[64] = "";
     if (p->head_dim_v != p->head_dim)
         snprintf(values, sizeof values, " head_dim_v %d", (int)p->head_dim_v);
+    if (p->lie > ASC_CONTIGUOUS && p->lie <= ASC_V_TRANSPOSED)
+        snprintf(values + strlen(values), sizeof values - strlen(values), " strides %s", problem_lie_names[p->lie]);
+    if (p->left_pad)
+        snprintf(values + strlen(values), sizeof values - strlen(values), " left_pad");
     snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
              p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
              p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);

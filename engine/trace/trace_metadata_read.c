@@ -127,14 +127,19 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
                   {"page_size", &p->page_size, ASC_LENGTH_MAX, 0},
                   {"pages", &p->pages, ASC_LENGTH_MAX, 0},
                   {"head_dim_v", &p->head_dim_v, ASC_HEAD_DIM_MAX, p->head_dim},
-                  {"v_in_k", &p->v_in_k, 1, 0}};
+                  {"v_in_k", &p->v_in_k, 1, 0},
+                  {"left_pad", &p->left_pad, 1, 0}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         int64_t value = fields[i].otherwise;
         if (json_object_get(from, fields[i].key) && get_count(e, from, fields[i].key, 0, fields[i].most, &value) != 0)
             return -1;
         *fields[i].to = (int32_t)value;
     }
-    return 0;
+    const char *strides = json_string_value(json_object_get(from, "strides"));
+    for (int i = 0; strides && problem_lie_names[i]; i++)
+        if (strcmp(problem_lie_names[i], strides) == 0)
+            p->lie = i;
+    return strides && strcmp(problem_lie_names[p->lie], strides) != 0 ? refuse(e, "strides", "how arrays lie") : 0;
 }
 
 static int read_problem(const struct entry *e, const json_t *from, struct trace *t)

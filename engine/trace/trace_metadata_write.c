@@ -62,6 +62,10 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "head_dim_v", json_integer(p->head_dim_v));
     if (p->v_in_k)
         json_object_set_new(value, "v_in_k", json_integer(1));
+    if (p->lie != ASC_CONTIGUOUS)
+        json_object_set_new(value, "strides", json_string(problem_lie_names[p->lie]));
+    if (p->left_pad)
+        json_object_set_new(value, "left_pad", json_integer(1));
     if (p->has_q_lens)
         json_object_set_new(value, "has_q_lens", json_integer(1));
     if (p->has_kv_lens)

@@ -5,7 +5,7 @@
 
 #include "engine/verdict/judgement.h"
 
-enum { ADDRESS_BYTES = 200 };
+enum { ADDRESS_BYTES = 240 };
 
 /* Looks rows of a stage up among all rows of its kv head, and asks of which place in the page table, or at which begin
    of a sequence, they were read: "the page table is read at [batch][i + 1]". What is said has to hold for every row of

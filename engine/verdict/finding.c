@@ -9,6 +9,7 @@
 #include "engine/verdict/misplaced.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/stored.h"
+#include "engine/verdict/strides.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -464,6 +465,37 @@ static bool deals_otherwise(const struct testing *testing, enum asc_channel ch)
     return testing->t->plan.kv_splits > 1 && testing->summary->unvisited && ch >= asc_m;
 }
 
+/* Rows lie otherwise than in a trace: what is said of them is said of memory. */
+static bool is_laid_out(const struct trace *t)
+{
+    return t->problem.lie != ASC_CONTIGUOUS || t->problem.left_pad;
+}
+
+static int other_lengths(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out)
+{
+    (void)ch;
+    return lengths_words(j, t, out);
+}
+
+/* What one of those that know memory says of a stage is its cause. */
+static int take_address(const struct testing *testing, enum asc_channel ch,
+                        int (*look)(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out),
+                        struct explanation *found, struct finding *f)
+{
+    static const enum cause of[] = {[asc_q] = CAUSE_q_address,
+                                    [asc_k] = CAUSE_k_address,
+                                    [asc_v] = CAUSE_v_address,
+                                    [asc_s] = CAUSE_s_other_lengths};
+    char text[ADDRESS_BYTES];
+    const int failed = look(testing->j, testing->t, ch, text);
+    if (failed || !text[0])
+        return failed;
+    *found = (struct explanation){.cause = of[ch], .share = 1};
+    f->cause = found->cause;
+    snprintf(found->text, sizeof found->text, "%s", text);
+    return 0;
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
@@ -476,26 +508,19 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     f->first = stage->first_local;
     f->output_right = output_right(testing->summary);
     int failed = take_causes(testing, declarations_first(testing->summary), f);
-    char address[ADDRESS_BYTES] = "";
-    if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_v)
-        failed |= addresses_words(testing->j, testing->t, ch, address);
-    if (f->cause == CAUSE_NONE && written && !f->output_right && ch == asc_s)
-        failed |= lengths_words(testing->j, testing->t, address);
-    if (address[0]) {
-        static const enum cause of[] = {[asc_q] = CAUSE_q_address,
-                                        [asc_k] = CAUSE_k_address,
-                                        [asc_v] = CAUSE_v_address,
-                                        [asc_s] = CAUSE_s_other_lengths};
-        found.cause = f->cause = of[ch];
-        found.share = 1;
-        snprintf(found.text, sizeof found.text, "%s", address);
-    }
+    if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_s)
+        failed |= take_address(testing, ch, ch == asc_s ? other_lengths : addresses_words, &found, f);
+    if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
+        failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE && written && (!f->output_right || ch == asc_m) && !deals_otherwise(testing, ch)) {
         failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
         if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */
             memset(&found, 0, sizeof found);
         f->cause = found.cause;
     }
+    /* Contiguous rows at another pitch are a rule. */
+    if (f->cause == CAUSE_NONE && found.n != 1 && !f->output_right && ch <= asc_v && !is_laid_out(testing->t))
+        failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE)
         failed |= take_causes(testing, !declarations_first(testing->summary), f);
     char misplaced[MISPLACED_BYTES] = "";

@@ -93,7 +93,7 @@ class capture:
             if getattr(tensor, "ndim", 0) != 4:
                 raise Error(f"{name} has shape {list(getattr(tensor, 'shape', []))}; expected 4 dimensions, {layout}")
         batch, head, row = _LAYOUTS[layout]
-        if tuple(k.shape) != tuple(v.shape) or k.shape[3] != q.shape[3] or k.shape[batch] != q.shape[batch]:
+        if tuple(k.shape[:3]) != tuple(v.shape[:3]) or k.shape[3] != q.shape[3] or k.shape[batch] != q.shape[batch]:
             raise Error(f"q {list(q.shape)}, k {list(k.shape)} and v {list(v.shape)} do not belong together")
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             if not getattr(tensor, "is_cuda", False):
@@ -103,7 +103,7 @@ class capture:
         kinds = [_dtype(q, "q"), _dtype(k, "k"), _dtype(v, "v")]
         causals = {False: "none", True: "bottom-right"}
         problem = dict(batch=q.shape[batch], heads=q.shape[head], kv_heads=k.shape[head], q_len=q.shape[row],
-                       kv_len=k.shape[row], head_dim=q.shape[3], layout=layout, dtype=kinds[0], k_dtype=kinds[1],
+                       kv_len=k.shape[row], head_dim=q.shape[3], head_dim_v=v.shape[3], layout=layout, dtype=kinds[0], k_dtype=kinds[1],
                        v_dtype=kinds[2], causal=causals.get(causal, causal), window_left=window[0], window_right=window[1],
                        softcap=float(softcap), has_sink=int(sink is not None), has_alibi=int(alibi is not None))
         if scale is not None:

@@ -102,9 +102,39 @@ static void add_values(struct random *r, struct problem *p)
                                   {72, 64}, {160, 128}, {288, 256}, {576, 512}};
     const int *pair = dims[draw(r, r->is_small ? 6 : 8)];
     add(p, "shape.head_dim=%d", pair[0]);
-    add(p, "shape.head_dim_v=%d", pair[1]);
+    if (pair[1] != pair[0] || draw(r, 2))
+        add(p, "shape.head_dim_v=%d", pair[1]);
     if (pair[1] <= pair[0] && draw(r, 2))
         add(p, "shape.v_in_k=yes");
+}
+
+static bool says(const struct problem *p, const char *setting)
+{
+    for (int i = 0; i < p->n; i++)
+        if (strstr(p->setting[i], setting))
+            return true;
+    return false;
+}
+
+/* How rows lie, as far as that goes with what there is. */
+static void add_strides(struct random *r, struct problem *p)
+{
+    const char *way = CHOOSE(r, "contiguous", "contiguous", "padded", "v-transposed", "packed-qkv");
+    const bool lens = says(p, "_lens"), in_pages = says(p, "page_size"), thd = says(p, "layout=THD");
+    if (says(p, "v_in_k") || (way[0] == 'v' && (thd || in_pages)))
+        way = "contiguous";
+    if (strcmp(way, "packed-qkv") == 0) {
+        if (lens || in_pages || says(p, "head_dim_v")) {
+            way = "padded";
+        } else {
+            add(p, "shape.layout=%s", thd ? "THD" : "BLHD");
+            add(p, "shape.kv_len=%d", 64);
+            add(p, "shape.q_len=%d", 64);
+        }
+    }
+    add(p, "shape.strides=%s", way);
+    if (says(p, "kv_lens") && !in_pages && !thd && strcmp(way, "packed-qkv") != 0 && draw(r, 2))
+        add(p, "shape.left_pad=yes");
 }
 
 static void make_problem(struct random *r, struct problem *p)
@@ -141,6 +171,8 @@ static void make_problem(struct random *r, struct problem *p)
         snprintf(p->scales, sizeof p->scales, "rows:%d", rows);
     if (r->sequences)
         add_sequences(r, p);
+    if (r->values)
+        add_strides(r, p);
 }
 
 static int set(struct scenario *s, const char *setting, struct err *err)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""V of its own width and V in K: whatever else the problem has, the run is judged by the right values; what a kernel does
+"""V of its own width, V in K, strides, left padding: whatever else the problem has, the run is judged by the right values; what a kernel does
 not take is refused by name; a trace of them is an input like any other."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -95,6 +96,50 @@ class Values(unittest.TestCase):
         self.clean(KERNEL, *IN_K, words=("--isolate=s",))
         self.clean(KERNEL, *WIDE, words=("--set=capture.mem=1MiB",))
 
+    def test_however_rows_lie_no_bit_changes(self):
+        def same_as(shape, *others):
+            self.clean(KERNEL, *shape, words=("-o", "plain.st"))
+            for other in others:
+                with self.subTest(shape=shape, other=other):
+                    self.clean(KERNEL, *shape, *other, words=("-o", "other.st"))
+                    plain, file = (File(self.folder / name) for name in ("plain.st", "other.st"))
+                    for name in ("input.v", "channel.s", "channel.u", "output.lse"):
+                        self.assertEqual(*(f.raw(name, 0, math.prod(f.tensors[name]["shape"])) for f in (plain, file)), name)
+                    plain.close()
+                    file.close()
+        same_as(("kv_heads=2", *WIDE), ("strides=padded",), ("strides=v-transposed",))
+        same_as(("kv_lens=70,33", "kv_heads=2"), ("left_pad=yes",), ("left_pad=yes", "strides=padded"),
+                ("left_pad=yes", "strides=v-transposed"), ("page_size=16", "strides=padded"))
+        same_as(("kv_len=40", "layout=BLHD"), ("strides=packed-qkv",), ("strides=padded",))
+        same_as(("q_lens=40,9", "kv_lens=40,9", "kv_len=40", "layout=THD"), ("strides=packed-qkv",), ("strides=padded",))
+
+    def mistake(self, old, new, *shape):
+        """What is found in a kernel with another text in a place."""
+        source = KERNEL.read_text(encoding="utf-8")
+        self.assertEqual(source.count(old), 1)
+        (self.folder / "k.cu").write_text(source.replace(old, new), encoding="utf-8")
+        (self.folder / "ladder.cuh").write_text((ROOT / "kernels/ladder.cuh").read_text(encoding="utf-8"), encoding="utf-8")
+        status, out, _ = self.run_shape("k.cu", "kv_heads=2", *shape)
+        self.assertNotEqual(status, 0, out)
+        return out
+
+    def test_strides_that_are_not_taken(self):
+        q, k, v = (f"= problem->{name}_strides;" for name in "qkv")
+        for old, new, shape, words in (
+                (q, "= asc_strides_of(problem, problem->heads, problem->q_len);", "strides=padded", "read as if it were contiguous"),
+                (v, "= problem->q_strides;", "strides=padded", "read with the strides of Q"),
+                (k, k + " x.p.kv_strides.row = 256;", "strides=packed-qkv", "goes through rows by 256 where they lie 512 apart"),
+                (v, v + " x.v_strides.col = problem->kv_len;", "strides=v-transposed", "goes through columns by 70 where they lie 72 apart"),
+                ("+ pad * p.kv_strides.row;", ";", "left_pad=yes", "the left padding is not added to its rows")):
+            more = {"strides=packed-qkv": ("layout=BLHD", "q_len=70"), "left_pad=yes": ("kv_lens=70,33",)}.get(shape, ())
+            with self.subTest(new=new):
+                self.assertIn("comes from the wrong place in memory: ", out := self.mistake(old, new, shape, *more))
+                self.assertIn(words, out)
+
+    def test_between_the_rows_of_o(self):
+        out = self.mistake("= problem->o_strides;", "= asc_strides_of_o(problem, problem->heads, problem->q_len);", "strides=padded")
+        self.assertIn("the kernel wrote outside O", out)
+
     def test_v_in_k_is_k(self):
         self.clean(KERNEL, *IN_K, words=("-o", "t.st"))
         file = File(self.folder / "t.st")
@@ -128,10 +173,16 @@ class Values(unittest.TestCase):
     def test_refusals(self):
         plain = ROOT / "kernels/v2b_scalar.cu"
         for kernel, shape, expected in (
-                (plain, ("head_dim_v=128",), "a head_dim of V's own (shape.head_dim_v, kernel.values)"),
-                (plain, ("v_in_k=yes",), "V in K (shape.v_in_k, kernel.values)"),
+                (plain, ("head_dim_v=128",), "a head_dim of V's own (shape.head_dim_v, kernel.tensors)"),
+                (plain, ("v_in_k=yes",), "V in K (shape.v_in_k, kernel.tensors)"),
                 (KERNEL, ("head_dim_v=0",), "expected"),
                 (KERNEL, ("head_dim_v=128", "v_in_k=yes"), "expected a head_dim_v up to head_dim (64), found 128"),
+                (plain, ("strides=padded",), "such strides (shape.strides, kernel.tensors)"),
+                (plain, ("left_pad=yes", "kv_lens=9"), "does not accept"),
+                (KERNEL, ("left_pad=yes",), "left_pad: expected kv_lens beside it"),
+                (KERNEL, ("strides=packed-qkv",), "packed-qkv: expected as many keys as queries"),
+                (KERNEL, ("strides=v-transposed", "page_size=16"), "v-transposed: expected the layout BHLD or BLHD"),
+                (KERNEL, ("strides=loose",), "expected contiguous, padded, packed-qkv or v-transposed"),
                 (KERNEL, ("v_in_k=yes", "v_dtype=bf16"), "V is a part of K, but has 64 elements a row of type bf16")):
             with self.subTest(shape=shape):
                 status, out, err = self.run_shape(kernel, *shape)

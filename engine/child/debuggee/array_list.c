@@ -2,7 +2,7 @@
 
 #include "engine/child/debuggee/say.h"
 #include "engine/trace/event.h"
-#include "engine/trace/layout.h"
+#include "engine/trace/placed.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_CU_SEQLENS_Q] = "cu_seqlens_q",
     [ARRAY_CU_SEQLENS_K] = "cu_seqlens_k",
     [ARRAY_PAGE_TABLE] = "the page table",
+    [ARRAY_LEFTPAD_K] = "leftpad_k",
     [ARRAY_O] = "O",
     [ARRAY_LSE] = "LSE",
     [ARRAY_WORKSPACE] = "the workspace",
@@ -32,121 +33,120 @@ static size_t scale_bytes(const struct asc_problem *p, const float *scale, int h
     return scale ? (size_t)p->batch * (size_t)heads * (size_t)asc_scale_groups(p, rows) * sizeof *scale : 0;
 }
 
-/* One of q, k, v and o. */
-struct placed {
-    const struct asc_problem *p;
-    int heads, rows; /* of a sequence in the trace */
-    const int32_t *lens;
-    bool packed; /* with THD */
-    bool paged;
-    int cols;
-    size_t row_bytes;
-};
-
-static struct placed placed_of(const struct asc_problem *p, int array, int dtype)
+static enum problem_tensor_id tensor_of(int array)
 {
-    const bool is_q = array == ARRAY_Q || array == ARRAY_O;
-    const struct problem_tensor t =
-        problem_tensor(p, array == ARRAY_O ? TENSOR_O : (enum problem_tensor_id)(array - ARRAY_Q));
-    return (struct placed){.p = p,
-                           .heads = t.heads,
-                           .rows = t.rows,
-                           .lens = t.lens,
-                           .cols = t.cols,
-                           .packed = p->layout == ASC_THD && (is_q || !p->page_size),
-                           .paged = !is_q && p->page_size > 0,
-                           .row_bytes = (size_t)t.cols * dtype_bytes((enum dtype)dtype)};
-}
-
-static int32_t length_of(const struct placed *t, int batch)
-{
-    return t->lens ? t->lens[batch] : t->rows;
-}
-
-static int64_t total_rows(const struct placed *t)
-{
-    int64_t total = 0;
-    for (int b = 0; b < t->p->batch; b++)
-        total += length_of(t, b);
-    return total;
-}
-
-static size_t placed_bytes(const struct placed *t)
-{
-    const int64_t rows = t->paged    ? (int64_t)t->p->pages * t->p->page_size
-                         : t->packed ? total_rows(t)
-                                     : (int64_t)t->p->batch * t->rows;
-    return (size_t)rows * (size_t)t->heads * t->row_bytes;
-}
-
-/* Calls copy(trace's offset, kernel's offset) in rows, for each row of each head of each sequence. */
-static void each_row(const struct placed *t, void (*copy)(void *ctx, size_t in_trace, size_t of_kernel), void *ctx)
-{
-    const struct asc_problem *p = t->p;
-    const int64_t d = t->cols;
-    const struct asc_strides from = asc_strides_wide(p, t->heads, t->rows, d);
-    const struct asc_strides to = asc_strides_wide(p, t->heads, t->paged ? p->page_size : t->rows, d);
-    int64_t begin = 0;
-    for (int b = 0; b < p->batch; b++) {
-        const int32_t length = length_of(t, b), *pages = p->page_table + (int64_t)b * asc_table_pages(p);
-        for (int row = 0; row < length; row++)
-            for (int h = 0; h < t->heads; h++) {
-                const int64_t at = t->paged ? to.batch * pages[row / p->page_size] + to.row * (row % p->page_size)
-                                            : to.row * (begin + row);
-                copy(ctx, (size_t)((from.batch * b + from.head * h + from.row * row) / d),
-                     (size_t)((at + to.head * h) / d));
-            }
-        begin += length;
-    }
+    return array == ARRAY_O ? TENSOR_O : (enum problem_tensor_id)(array - ARRAY_Q);
 }
 
 struct copying {
     const unsigned char *from;
     unsigned char *to;
-    size_t row_bytes;
+    int cols;
+    int64_t col; /* elements of the kernel's from one to the next of a row */
+    size_t item;
 };
 
-static void to_kernel(void *ctx, size_t in_trace, size_t of_kernel)
+static void to_kernel(void *ctx, int64_t in_trace, int64_t of_kernel)
 {
     const struct copying *c = ctx;
-    memcpy(c->to + of_kernel * c->row_bytes, c->from + in_trace * c->row_bytes, c->row_bytes);
+    for (int d = 0; d < (c->col == 1 ? 1 : c->cols); d++)
+        memcpy(c->to + (size_t)(of_kernel + c->col * d) * c->item, c->from + (size_t)(in_trace + d) * c->item,
+               c->item * (c->col == 1 ? (size_t)c->cols : 1));
 }
 
-static void to_trace(void *ctx, size_t in_trace, size_t of_kernel)
+static void to_trace(void *ctx, int64_t in_trace, int64_t of_kernel)
 {
     const struct copying *c = ctx;
-    memcpy(c->to + in_trace * c->row_bytes, c->from + of_kernel * c->row_bytes, c->row_bytes);
+    memcpy(c->to + (size_t)in_trace * c->item, c->from + (size_t)of_kernel * c->item, (size_t)c->cols * c->item);
 }
 
 bool array_list_packs_output(const struct asc_problem *problem)
 {
-    return problem->layout == ASC_THD && problem->q_lens;
+    const struct placed t = placed_of(problem, TENSOR_O);
+    return !placed_as_in_trace(&t);
 }
 
 void array_list_unpack_output(const struct asc_problem *problem, enum dtype dtype, const void *from, void *to)
 {
-    const struct placed t = placed_of(problem, ARRAY_O, dtype);
-    struct copying c = {from, to, t.row_bytes};
-    each_row(&t, to_trace, &c);
+    const struct placed t = placed_of(problem, TENSOR_O);
+    struct copying c = {from, to, t.of.cols, 1, dtype_bytes(dtype)};
+    placed_each_row(&t, to_trace, &c);
 }
 
-/* What no sequence uses is NaN: in bytes, the NaN of e4m3 and e5m2. */
-static int make_placed(const struct placed *t, int dtype, int i, struct array_list *list)
+struct counting {
+    const unsigned char *o;
+    int64_t elements;
+    size_t item;
+    uint16_t pattern;
+    int64_t written;
+};
+
+static int64_t count_written(const struct counting *c, int64_t first, int64_t n)
 {
-    list->bytes[i] = placed_bytes(t);
-    if (!t->paged && !(t->packed && t->lens))
+    int64_t written = 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool is = false;
+        for (size_t byte = 0; byte < c->item; byte += 2)
+            is = is || memcmp(c->o + (size_t)(first + i) * c->item + byte, &c->pattern, 2) != 0;
+        written += is;
+    }
+    return written;
+}
+
+static void count_row(void *ctx, int64_t in_trace, int64_t of_kernel)
+{
+    struct counting *c = ctx;
+    (void)in_trace;
+    c->written += count_written(c, of_kernel, c->elements);
+}
+
+bool array_list_wrote_between(const struct asc_problem *problem, enum dtype dtype, const void *o, uint16_t pattern)
+{
+    const struct placed t = placed_of(problem, TENSOR_O);
+    struct counting c = {o, t.of.cols, dtype_bytes(dtype), pattern, 0};
+    if (problem->lie != ASC_STRIDED || !dtype_has_unwritten(dtype))
+        return false;
+    placed_each_row(&t, count_row, &c);
+    return count_written(&c, 0, t.elements) > c.written;
+}
+
+/* What no sequence uses is NaN: in bytes, the NaN of e4m3 and e5m2. -1: no memory. */
+static int make_array(const struct placed *t, int i, struct array_list *list)
+{
+    const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
+    list->bytes[i] = (size_t)t->elements * item;
+    if (placed_as_in_trace(t))
         return 0;
     unsigned char *made = malloc(list->bytes[i] + 1);
     if (!made)
         return -1;
-    if (dtype_bytes((enum dtype)dtype) == 1)
+    if (item == 1)
         memset(made, 0x7F, list->bytes[i]);
     else
         for (size_t at = 0; at < list->bytes[i]; at += 2)
             memcpy(made + at, &(uint16_t){UNWRITTEN_16}, 2);
-    struct copying c = {list->at[i], made, t->row_bytes};
-    each_row(t, to_kernel, &c);
-    list->at[i] = list->made[i] = made;
+    list->made[i] = made;
+    return 0;
+}
+
+/* The arrays of q, k and v, some of which may be parts of another one. */
+static int make_inputs(struct array_list *list)
+{
+    const struct asc_problem *p = &list->of;
+    for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
+        const struct placed t = placed_of(p, tensor_of(i));
+        const int in = p->lie == ASC_PACKED_QKV ? ARRAY_Q : i == ARRAY_V && p->v_in_k ? ARRAY_K : i;
+        list->in[i] = in;
+        const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
+        list->offset[i] = (size_t)t.first * item;
+        if (in == i && make_array(&t, i, list) != 0)
+            return -1;
+        struct copying c = {list->at[i], list->made[in], t.of.cols, t.to.col, item};
+        if (list->made[in] && list->at[i] && !(i == ARRAY_V && p->v_in_k))
+            placed_each_row(&t, to_kernel, &c);
+    }
+    for (int i = ARRAY_Q; i <= ARRAY_V; i++)
+        list->at[i] = list->in[i] != i ? NULL : list->made[i] ? list->made[i] : list->at[i];
     return 0;
 }
 
@@ -157,11 +157,21 @@ static int make_sums(const struct placed *t, int i, int32_t *total, struct array
         return -1;
     sums[0] = 0;
     for (int b = 0; b < t->p->batch; b++)
-        sums[b + 1] = sums[b] + length_of(t, b);
+        sums[b + 1] = sums[b] + problem_tensor_rows(&t->of, b);
     *total = sums[t->p->batch];
     list->bytes[i] = ((size_t)t->p->batch + 1) * sizeof *sums;
     list->at[i] = list->made[i] = sums;
     return 0;
+}
+
+static int make_left_pads(const struct asc_problem *p, struct array_list *list)
+{
+    int32_t *pads = malloc((size_t)p->batch * sizeof *pads);
+    for (int b = 0; pads && b < p->batch; b++)
+        pads[b] = p->kv_len - asc_kv_len(p, b);
+    list->bytes[ARRAY_LEFTPAD_K] = (size_t)p->batch * sizeof *pads;
+    list->at[ARRAY_LEFTPAD_K] = list->made[ARRAY_LEFTPAD_K] = pads;
+    return pads ? 0 : -1;
 }
 
 int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
@@ -172,6 +182,7 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
     const size_t head_bytes = (size_t)p->heads * sizeof(float), lens_bytes = (size_t)p->batch * sizeof(int32_t);
     const int o_dtype = problem_o_dtype(p, kernel->o_dtype);
     *list = (struct array_list){
+        .of = *problem,
         .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->q_scale, p->k_scale, p->v_scale, p->q_lens,
                p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
         .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
@@ -186,17 +197,15 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                   [ARRAY_LSE] = queries * sizeof(float),
                   [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
         .dtype = {p->dtype, p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32,
-                  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, o_dtype, DTYPE_F32, -1}};
-    bool failed = false;
-    for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
-        const struct placed t = placed_of(p, i, list->dtype[i]);
-        failed = failed || ((i != ARRAY_V || !p->v_in_k) && make_placed(&t, list->dtype[i], i, list) != 0);
-    }
-    const struct placed o = placed_of(p, ARRAY_O, o_dtype), k = placed_of(p, ARRAY_K, p->k_dtype);
-    list->bytes[ARRAY_O] = placed_bytes(&o);
+                  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, o_dtype, DTYPE_F32, -1}};
+    bool failed = make_inputs(list) != 0;
+    const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
+    list->bytes[ARRAY_O] = (size_t)o.elements * dtype_bytes((enum dtype)o_dtype);
     if (p->layout == ASC_THD)
         failed = failed || make_sums(&o, ARRAY_CU_SEQLENS_Q, &list->total_q, list) != 0 ||
                  (!k.paged && make_sums(&k, ARRAY_CU_SEQLENS_K, &list->total_k, list) != 0);
+    if (p->left_pad)
+        failed = failed || make_left_pads(p, list) != 0;
     if (!failed)
         return 0;
     array_list_free(list);
@@ -212,9 +221,13 @@ void array_list_free(struct array_list *list)
 
 void array_list_use(const struct array_list *list, void *const at[ARRAYS], struct asc_problem *problem)
 {
-    problem->q = at[ARRAY_Q];
-    problem->k = at[ARRAY_K];
-    problem->v = problem->v_in_k ? at[ARRAY_K] : at[ARRAY_V];
+    const void **const inputs[] = {&problem->q, &problem->k, &problem->v};
+    struct asc_strides *const strides[] = {&problem->q_strides, &problem->k_strides, &problem->v_strides};
+    for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
+        *inputs[i] = (const unsigned char *)at[list->in[i]] + list->offset[i];
+        *strides[i] = placed_of(&list->of, tensor_of(i)).to;
+    }
+    problem->o_strides = placed_of(&list->of, TENSOR_O).to;
     problem->sink = at[ARRAY_SINK];
     problem->alibi = at[ARRAY_ALIBI];
     problem->bias = at[ARRAY_BIAS];
@@ -226,6 +239,7 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->cu_seqlens_q = at[ARRAY_CU_SEQLENS_Q];
     problem->cu_seqlens_k = at[ARRAY_CU_SEQLENS_K];
     problem->page_table = at[ARRAY_PAGE_TABLE];
+    problem->leftpad_k = at[ARRAY_LEFTPAD_K];
     problem->total_q = list->total_q;
     problem->total_k = list->total_k;
     problem->o = at[ARRAY_O];

@@ -23,6 +23,7 @@ enum {
     ARRAY_CU_SEQLENS_Q,
     ARRAY_CU_SEQLENS_K,
     ARRAY_PAGE_TABLE,
+    ARRAY_LEFTPAD_K,
     ARRAY_O,
     ARRAY_LSE,
     ARRAY_WORKSPACE,
@@ -31,17 +32,21 @@ enum {
 #define WORKSPACE_ALIGN 256u /* asc_problem.workspace */
 
 struct array_list {
+    struct asc_problem of;  /* what it was made of */
     const void *at[ARRAYS]; /* borrowed: where the problem has it; NULL: it has none, or nothing is copied from there */
     size_t bytes[ARRAYS];   /* 0: there is none */
     int dtype[ARRAYS];      /* enum dtype; -1: unknown */
     void *made[ARRAYS];     /* owned: what lies otherwise than in a trace, and `at` points to */
+    int in[ARRAY_V + 1];    /* of q, k and v: the array that holds it, another one or itself; and where in there */
+    size_t offset[ARRAY_V + 1];
     int32_t total_q, total_k;
 };
 
 extern const char *const array_names[ARRAYS];
 
 /* problem: with a trace's arrays, which are [batch] and padded. The list has what the kernel gets in their place: with
-   THD one sequence behind the other, and pages. -1: memory ran out. Else to be ended by array_list_free(). */
+   THD one sequence behind the other, in pages, or strided. NULL in the place of q, k and v: arrays of NaN. -1: memory
+   ran out. Else to be ended by array_list_free(). */
 int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
                     struct array_list *list);
 void array_list_free(struct array_list *list);
@@ -51,6 +56,10 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
 /* Whether o lies otherwise than in a trace; from the kernel's to the trace's, rows behind a sequence left alone. */
 bool array_list_packs_output(const struct asc_problem *problem);
 void array_list_unpack_output(const struct asc_problem *problem, enum dtype dtype, const void *from, void *to);
+
+/* Whether anything was written between the rows of an o that holds this pattern wherever nothing was; of types without
+   one: no. */
+bool array_list_wrote_between(const struct asc_problem *problem, enum dtype dtype, const void *o, uint16_t pattern);
 
 /* The event that a kernel wrote beside the array. */
 void array_list_say_overrun(const char *name, int socket);

@@ -1,5 +1,6 @@
 /* Kernels that register host code of their own: their plan is a rehearsal of it, their launch is what it launches. */
 #include "engine/base/dtype.h"
+#include "engine/child/debuggee/array_list.h"
 #include "engine/child/debuggee/debuggee.h"
 #include "engine/trace/layout.h"
 #include "engine/trace/live.h"
@@ -55,76 +56,40 @@ static const char *call(const struct asc_problem *problem, struct asc_plan *plan
     return done ? NULL : why;
 }
 
-/* What a scheduler on the host reads: sequences of the full length one behind the other, page 0. -1: no memory. */
-static int fill_numbers(const struct asc_problem *p, int32_t **lens, int32_t **ends)
-{
-    const size_t n = (size_t)p->batch + 1;
-    for (int i = 0; i < 2; i++) {
-        const int32_t length = i ? p->kv_len : p->q_len;
-        lens[i] = malloc(n * sizeof(int32_t));
-        ends[i] = malloc(n * sizeof(int32_t));
-        if (!lens[i] || !ends[i])
-            return -1;
-        for (size_t b = 0; b < n; b++) {
-            lens[i][b] = length;
-            ends[i][b] = (int32_t)b * length;
-        }
-    }
-    return 0;
-}
-
 /* With arrays of its own, which but for the lengths of sequences nobody fills: at the time of a plan there is no trace.
- */
+   What a scheduler on the host reads are sequences of the full length, and page 0. */
 static const char *plan(const struct asc_problem *problem, struct asc_plan *out)
 {
-    struct asc_problem p = *problem;
-    const size_t queries = (size_t)p.batch * (size_t)p.heads * (size_t)p.q_len;
-    const size_t d = (size_t)p.head_dim, d_v = (size_t)p.head_dim_v;
-    const size_t rows = p.page_size ? (size_t)p.pages * (size_t)p.page_size : (size_t)p.batch * (size_t)p.kv_len;
-    const size_t keys = rows * (size_t)p.kv_heads, numbers = ((size_t)p.batch + 1) * sizeof(int32_t);
+    struct asc_problem p = problem_bare(problem);
     const size_t entries = (size_t)p.batch * (size_t)asc_table_pages(&p);
-    int32_t *lens[2] = {NULL}, *ends[2] = {NULL}, *table = calloc(entries + 1, sizeof *table);
-    const char *sentence = fill_numbers(&p, lens, ends) != 0 || !table ? "there is no memory for its arrays" : NULL;
-    const struct {
-        size_t bytes;
-        const void *from;
-    } arrays[] = {{queries * d * dtype_bytes((enum dtype)p.dtype), NULL},
-                  {keys * d * dtype_bytes((enum dtype)p.k_dtype), NULL},
-                  {p.v_in_k ? 0 : keys * d_v * dtype_bytes((enum dtype)p.v_dtype), NULL},
-                  {queries * d_v * dtype_bytes((enum dtype)problem_o_dtype(&p, hosted.o_dtype)), NULL},
-                  {queries * sizeof *p.lse, NULL},
-                  {p.has_q_lens ? numbers : 0, lens[0]},
-                  {p.has_kv_lens ? numbers : 0, lens[1]},
-                  {p.layout == ASC_THD ? numbers : 0, ends[0]},
-                  {p.layout == ASC_THD && !p.page_size ? numbers : 0, ends[1]},
-                  {entries * sizeof(int32_t), table}};
-    enum { N = sizeof arrays / sizeof *arrays };
-    void *array[N] = {0};
-    for (int i = 0; i < N && !sentence; i++)
-        if (arrays[i].bytes && !(array[i] = debuggee_array_new(arrays[i].bytes, arrays[i].from)))
-            sentence = "there is no memory for its arrays";
-    p.q = array[0];
-    p.k = array[1];
-    p.v = p.v_in_k ? array[1] : array[2];
-    p.o = array[3];
-    p.lse = array[4];
-    p.q_lens = array[5];
-    p.kv_lens = array[6];
-    p.cu_seqlens_q = array[7];
-    p.cu_seqlens_k = array[8];
-    p.page_table = array[9];
-    p.total_q = p.batch * p.q_len;
-    p.total_k = p.batch * p.kv_len;
-    debuggee_rehearse(true);
-    if (!sentence)
-        sentence = call(&p, out, NULL);
-    out->threads = debuggee_rehearse(false);
-    for (int i = 0; i < N; i++)
-        debuggee_array_free(array[i]);
-    for (int i = 0; i < 2; i++) {
-        free(lens[i]);
-        free(ends[i]);
+    int32_t *lens[2] = {calloc((size_t)p.batch, sizeof(int32_t)), calloc((size_t)p.batch, sizeof(int32_t))};
+    int32_t *table = calloc(entries + 1, sizeof *table);
+    struct array_list list = {.of = p};
+    void *at[ARRAYS] = {0};
+    const char *sentence = lens[0] && lens[1] && table ? NULL : "there is no memory for its arrays";
+    for (int b = 0; b < p.batch && !sentence; b++) {
+        lens[0][b] = p.q_len;
+        lens[1][b] = p.kv_len;
     }
+    p.q_lens = p.has_q_lens ? lens[0] : NULL;
+    p.kv_lens = p.has_kv_lens ? lens[1] : NULL;
+    p.page_table = p.page_size ? table : NULL;
+    if (!sentence && array_list_make(&hosted, &p, &(struct asc_plan){0}, &list) != 0)
+        sentence = "there is no memory for its arrays";
+    for (int i = 0; i < ARRAYS && !sentence; i++)
+        if (list.bytes[i] && !(at[i] = debuggee_array_new(list.bytes[i], list.at[i])))
+            sentence = "there is no memory for its arrays";
+    debuggee_rehearse(true);
+    if (!sentence) {
+        array_list_use(&list, at, &p);
+        sentence = call(&p, out, NULL);
+    }
+    out->threads = debuggee_rehearse(false);
+    for (int i = 0; i < ARRAYS; i++)
+        debuggee_array_free(at[i]);
+    array_list_free(&list);
+    free(lens[0]);
+    free(lens[1]);
     free(table);
     if (!sentence && !out->threads)
         sentence = "its host code launched nothing";

@@ -129,7 +129,7 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
                                debuggee_words(device), "dtypes", (json_int_t)kernel->dtypes, "k_dtypes",
                                (json_int_t)kernel->k_dtypes, "v_dtypes", (json_int_t)kernel->v_dtypes, "layouts",
                                (json_int_t)kernel->layouts, "biases", (json_int_t)kernel->biases, "sequences",
-                               (json_int_t)kernel->sequences, "values", (json_int_t)kernel->values, "o_dtype",
+                               (json_int_t)kernel->sequences, "tensors", (json_int_t)kernel->tensors, "o_dtype",
                                (int)kernel->o_dtype, "channel_dtype", types, "conventions", fields),
                      -1, NULL);
 }

@@ -36,11 +36,16 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "a number of keys for each sequence (shape.kv_lens, kernel.sequences)";
     if (problem->page_size > 0 && !(sequences & ASC_SUPPORTS(PAGES)))
         return "pages (shape.page_size, kernel.sequences)";
-    const uint32_t values = kernel->run ? ~0u : kernel->values;
-    if (problem->head_dim_v != problem->head_dim && !(values & ASC_SUPPORTS(HEAD_DIM_V)))
-        return "a head_dim of V's own (shape.head_dim_v, kernel.values)";
-    if (problem->v_in_k && !(values & ASC_SUPPORTS(V_IN_K)))
-        return "V in K (shape.v_in_k, kernel.values)";
+    const uint32_t tensors = kernel->run ? ~0u : kernel->tensors;
+    if (problem->head_dim_v != problem->head_dim && !(tensors & ASC_SUPPORTS(HEAD_DIM_V)))
+        return "a head_dim of V's own (shape.head_dim_v, kernel.tensors)";
+    if (problem->left_pad && !(sequences & ASC_SUPPORTS(LEFT_PAD)))
+        return "keys behind a left padding (shape.left_pad, kernel.sequences)";
+    if (problem->lie != ASC_CONTIGUOUS &&
+        !(tensors & (problem->lie == ASC_V_TRANSPOSED ? ASC_SUPPORTS(TRANSPOSED_V) : ASC_SUPPORTS(STRIDES))))
+        return "such strides (shape.strides, kernel.tensors)";
+    if (problem->v_in_k && !(tensors & ASC_SUPPORTS(V_IN_K)))
+        return "V in K (shape.v_in_k, kernel.tensors)";
     return NULL;
 }
 
