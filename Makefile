@@ -61,7 +61,7 @@ DEVICE := build/attnscope-device
 HEADER := build/include/attnscope.h
 # What a program of the user's links to capture its own launches.
 CAPTURE := build/libattnscope-capture.so
-CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/conventions)
+CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/placed trace/conventions)
 CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
 DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 

@@ -11,9 +11,9 @@ from attnscope.safetensors import BYTES, STRUCT, File, parse  # noqa: E402, F401
 from attnscope.safetensors import count as product  # noqa: E402
 
 CHANNELS = {  # name: (rows, cols, once per kv tile)
-    "q": ("br", "d", False), "k": ("bc", "d", True), "v": ("bc", "d", True), "s": ("br", "bc", True),
+    "q": ("br", "d", False), "k": ("bc", "d", True), "v": ("bc", "dv", True), "s": ("br", "bc", True),
     "m": ("br", "1", True), "alpha": ("br", "1", True), "p": ("br", "bc", True), "l": ("br", "1", True),
-    "u": ("br", "d", True), "o": ("br", "d", False), "lse": ("br", "1", False)}
+    "u": ("br", "dv", True), "o": ("br", "dv", False), "lse": ("br", "1", False)}
 TYPES = {  # name in the metadata: (type in the file, bytes)
     "f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4), "f64": ("F64", 8), "e4m3": ("U8", 1), "e5m2": ("U8", 1),
     "u8": ("U8", 1), "i32": ("I32", 4), "i64": ("I64", 8)}
@@ -40,32 +40,38 @@ class Trace(File):
     def check_all(self):
         p, plan = self.problem, self.plan
         check(self.texts["attnscope.format"] == "3", "format")
-        matrix = lambda heads, rows: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [
-            p["head_dim"]]
+        wide = p.get("head_dim_v", p["head_dim"])
+        matrix = lambda heads, rows, cols: [p["batch"]] + ([heads, rows] if p["layout"] == "BHLD" else [rows, heads]) + [cols]
         known = {"input.q", "input.k", "input.v", "output.o", "output.lse", "slot", "dropped", "mistyped"}
-        for name, heads, rows in (("q", p["heads"], p["q_len"]), ("k", p["kv_heads"], p["kv_len"]),
-                                  ("v", p["kv_heads"], p["kv_len"])):
+        for name, heads, rows, cols in (("q", p["heads"], p["q_len"], p["head_dim"]), ("k", p["kv_heads"], p["kv_len"], p["head_dim"]),
+                                        ("v", p["kv_heads"], p["kv_len"], wide)):
             dtype = p["dtype"] if name == "q" else p.get(name + "_dtype", p["dtype"])
-            self.expect("input." + name, TYPES[dtype][0], matrix(heads, rows))
+            self.expect("input." + name, TYPES[dtype][0], matrix(heads, rows, cols))
             if dtype in ("e4m3", "e5m2", "u8"):
                 span = p.get("scale_rows", 0)
                 self.expect(f"input.{name}_scale", "F32", [p["batch"], heads, -(-rows // span) if span else 1])
-                self.expect(f"input.{name}_given", "F16", matrix(heads, rows))
+                self.expect(f"input.{name}_given", "F16", matrix(heads, rows, cols))
                 known |= {f"input.{name}_scale", f"input.{name}_given"}
-        self.expect("output.o", TYPES[self.types["o"]][0], matrix(p["heads"], p["q_len"]))
+        self.expect("output.o", TYPES[self.types["o"]][0], matrix(p["heads"], p["q_len"], wide))
         self.expect("output.lse", "F32", [p["batch"], p["heads"], p["q_len"]])
         n_slots = self.tensors["slot"]["shape"][0]
         self.expect("slot", "I32", [n_slots, 3])
         self.expect("dropped", "I64", [len(CHANNELS)])
         self.expect("mistyped", "I64", [len(CHANNELS)])
         q_tiles, kv_tiles = -(-p["q_len"] // plan["br"]), -(-p["kv_len"] // plan["bc"])
-        size = {"br": plan["br"], "bc": plan["bc"], "d": p["head_dim"], "1": 1}
+        size = {"br": plan["br"], "bc": plan["bc"], "d": p["head_dim"], "dv": wide, "1": 1}
         heads, batch = p["heads"], p["batch"]
         bias = {"none": None, "shared": [1, 1], "per-head": [1, heads], "per-batch": [batch, 1], "full": [batch, heads]}
         for name, shape in (("sink", [heads] if p["has_sink"] else None), ("alibi", [heads] if p["has_alibi"] else None),
                             ("bias", bias[p["bias_kind"]] and bias[p["bias_kind"]] + [p["q_len"], p["kv_len"]])):
             if shape:
                 self.expect("input." + name, "F32", shape)
+                known.add("input." + name)
+        pages = -(-p["kv_len"] // p["page_size"]) if p.get("page_size") else 0
+        for name, shape in (("q_lens", [batch] if p.get("has_q_lens") else None),
+                            ("kv_lens", [batch] if p.get("has_kv_lens") else None), ("page_table", [batch, pages] if pages else None)):
+            if shape:
+                self.expect("input." + name, "I32", shape)
                 known.add("input." + name)
         check(plan["kv_splits"] >= 0, "kv_splits")
         if plan.get("kv_deal") == "map" and plan["kv_splits"] > 1:

@@ -7,6 +7,7 @@
 #include "engine/base/keep.h"
 #include "engine/base/pass_fd.h"
 #include "engine/trace/live.h"
+#include "engine/trace/placed.h"
 #include "engine/trace/trace.h"
 
 #include <dlfcn.h>
@@ -244,21 +245,76 @@ static int copy_in(void *to, const struct asc_tensor *t, const struct shape *s, 
     return status ? fail(why, size, "%s cannot be copied: %s", name, driver_error(status)) : 0;
 }
 
+/* Where rows lie in the caller's tensor: as it says, or dense. */
+static struct asc_strides strides_of(const struct asc_problem *p, const struct placed *t, const struct asc_tensor *from)
+{
+    const int64_t *s = from->stride;
+    if (!(s[0] | s[1] | s[2] | s[3]))
+        return t->to;
+    if (t->packed)
+        return (struct asc_strides){0, s[1], s[0], 1};
+    return p->layout == ASC_BHLD ? (struct asc_strides){s[0], s[1], s[2], 1}
+                                 : (struct asc_strides){s[0], s[2], s[1], 1};
+}
+
+/* Rows first .. first + n - 1 of a sequence, which are elements at .. of the caller's. */
+static int copy_rows(const struct placed *t, const struct asc_strides *s, const struct asc_tensor *from, int64_t at,
+                     int batch, int first, int n, unsigned char *to, size_t bytes, const char *name, char *why,
+                     size_t size)
+{
+    const bool by_head = t->p->layout == ASC_BHLD;
+    for (int h = 0; h < (by_head ? t->of.heads : 1); h++) {
+        const struct asc_tensor rows = {(const unsigned char *)from->data + (size_t)(at + s->head * h) * bytes,
+                                        {s->row, by_head ? 1 : s->head, by_head ? 0 : 1}};
+        const struct shape shape = {
+            {n, by_head ? t->of.cols : t->of.heads, by_head ? 1 : t->of.cols}, by_head ? 2 : 3, bytes};
+        if (copy_in(to + (size_t)problem_tensor_at(&t->of, batch, h, first) * bytes, &rows, &shape, name, why, size) !=
+            0)
+            return -1;
+    }
+    return 0;
+}
+
+/* One of q, k, v and o, whose sequences may be one behind the other, or in pages: the trace has them padded, with
+   never-written values behind them. */
+static int copy_tensor(const struct asc_problem *p, enum problem_tensor_id id, const struct asc_tensor *from, void *to,
+                       enum dtype dtype, const char *name, char *why, size_t size)
+{
+    const struct placed t = placed_of(p, id);
+    const struct shape whole = matrix(p, id, dtype);
+    if (!t.of.lens && !t.packed && !t.paged)
+        return copy_in(to, from, &whole, name, why, size);
+    const struct asc_strides s = strides_of(p, &t, from);
+    int64_t begin = 0;
+    for (size_t i = 0; i + 1 < problem_tensor_count(p, id) * whole.bytes; i += 2)
+        memcpy((unsigned char *)to + i, &(uint16_t){UNWRITTEN_16}, 2);
+    for (int b = 0; b < p->batch; b++) {
+        const int length = problem_tensor_rows(&t.of, b), step = t.paged ? p->page_size : length;
+        const int32_t *pages = p->page_table + (int64_t)b * asc_table_pages(p);
+        for (int row = 0; row < length; row += step) {
+            const int64_t at = t.paged ? s.batch * pages[row / step] : t.packed ? s.row * begin : s.batch * b;
+            if (copy_rows(&t, &s, from, at, b, row, length - row < step ? length - row : step, to, whole.bytes, name,
+                          why, size) != 0)
+                return -1;
+        }
+        begin += length;
+    }
+    return 0;
+}
+
 static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors, char *why, size_t size)
 {
     const struct asc_problem *p = &c->problem;
     const struct asc_strides bias = asc_bias_strides(p);
-    const struct shape q = matrix(p, TENSOR_Q, (enum dtype)p->dtype), k = matrix(p, TENSOR_K, (enum dtype)p->k_dtype),
-                       v = matrix(p, TENSOR_V, (enum dtype)p->v_dtype);
     const struct shape heads = {{p->heads}, 1, sizeof(float)};
     const struct {
         const char *name;
         const struct asc_tensor *from;
         const void *to;
         struct shape shape;
-    } all[] = {{"q", &tensors->q, p->q, q},
-               {"k", &tensors->k, p->k, k},
-               {"v", &tensors->v, p->v, v},
+    } all[] = {{"q", &tensors->q, p->q, {{0}, 0, 0}},
+               {"k", &tensors->k, p->k, {{0}, 0, 0}},
+               {"v", &tensors->v, p->v, {{0}, 0, 0}},
                {"q_scale",
                 &tensors->q_scale,
                 p->q_scale,
@@ -282,7 +338,13 @@ static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors,
             return fail(why, size, "%s is missing: this problem has one", all[i].name);
         if (!all[i].to && all[i].from->data)
             return fail(why, size, "%s is given, but the problem has none", all[i].name);
-        if (all[i].to && copy_in((void *)(uintptr_t)all[i].to, all[i].from, &all[i].shape, all[i].name, why, size) != 0)
+        void *to = (void *)(uintptr_t)all[i].to;
+        const enum problem_tensor_id id = (enum problem_tensor_id)i;
+        const int failed =
+            !to             ? 0
+            : i <= TENSOR_V ? copy_tensor(p, id, all[i].from, to, problem_tensor(p, id).dtype, all[i].name, why, size)
+                            : copy_in(to, all[i].from, &all[i].shape, all[i].name, why, size);
+        if (failed)
             return -1;
     }
     return 0;
@@ -521,15 +583,14 @@ static int bring_home(struct asc_capture *c, const struct asc_tensor *o, const s
 {
     const struct asc_problem *p = &c->problem;
     const struct layout *l = layout_of(c);
-    const struct shape of_o = matrix(p, TENSOR_O, (enum dtype)l->o.dtype),
-                       of_lse = {{p->batch, p->heads, p->q_len}, 3, sizeof(float)};
+    const struct shape of_lse = {{p->batch, p->heads, p->q_len}, 3, sizeof(float)};
     if (c->values && !c->opened) {
         const int status = driver.copy((unsigned char *)c->mapping + l->values_offset,
                                        (const void *)(uintptr_t)c->values, l->total_bytes - l->values_offset);
         if (status)
             return fail(why, size, "the values cannot be copied out: %s", driver_error(status));
     }
-    if (o && o->data && copy_in(p->o, o, &of_o, "o", why, size) != 0)
+    if (o && o->data && copy_tensor(p, TENSOR_O, o, p->o, (enum dtype)l->o.dtype, "o", why, size) != 0)
         return -1;
     return lse && lse->data ? copy_in(p->lse, lse, &of_lse, "lse", why, size) : 0;
 }

@@ -81,6 +81,51 @@ static json_t *problem_defaults(const json_t *given)
                      "layout", "BHLD", "scale", dim > 0 ? 1 / sqrt((double)dim) : 1.0, "softcap", 0.0);
 }
 
+/* A list of `rows` lists of n numbers, or, of one row, the list itself. NULL: it is none. The caller's. */
+static int32_t *read_numbers(const json_t *list, size_t rows, size_t n)
+{
+    int32_t *out = calloc(rows * n + 1, sizeof *out);
+    bool good = out && json_array_size(list) == (rows == 1 ? n : rows);
+    for (size_t i = 0; i < rows * n && good; i++) {
+        const json_t *row = rows == 1 ? list : json_array_get(list, i / n), *number = json_array_get(row, i % n);
+        good = json_array_size(row) == n && json_is_integer(number) && json_integer_value(number) >= 0 &&
+               json_integer_value(number) <= ASC_LENGTH_MAX;
+        out[i] = good ? (int32_t)json_integer_value(number) : 0;
+    }
+    if (good)
+        return out;
+    free(out);
+    return NULL;
+}
+
+/* "sequences": lengths, and the page table, which become the problem's. */
+static int read_sequences(struct described *d, struct err *err)
+{
+    struct asc_problem *p = &d->t->problem;
+    const json_t *all = json_object_get(d->given, "sequences");
+    const struct {
+        const char *name;
+        const int32_t **to;
+        int32_t *has;
+        size_t rows, n;
+    } lists[] = {{"q_lens", &p->q_lens, &p->has_q_lens, 1, (size_t)p->batch},
+                 {"kv_lens", &p->kv_lens, &p->has_kv_lens, 1, (size_t)p->batch},
+                 {"page_table", &p->page_table, NULL, (size_t)p->batch, (size_t)asc_table_pages(p)}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const json_t *list = json_object_get(all, lists[i].name);
+        if (lists[i].has)
+            *lists[i].has = list != NULL;
+        if (list && !(*lists[i].to = read_numbers(list, lists[i].rows, lists[i].n)))
+            return err_set(err, ERR_INPUT, "capture: sequences", "%s: expected %zu numbers for each of %d sequences",
+                           lists[i].name, lists[i].has ? (size_t)1 : lists[i].n, p->batch);
+    }
+    if (!p->page_size != !p->page_table)
+        return err_set(err, ERR_INPUT, "capture: sequences", "expected page_table and problem.page_size, or neither");
+    if (p->layout == ASC_THD && (!p->has_q_lens || (!p->has_kv_lens)))
+        return err_set(err, ERR_INPUT, "capture: sequences", "the layout THD: expected q_lens and kv_lens");
+    return problem_check(p, "capture", err);
+}
+
 /* The keys that a saved trace has are what a capture is described by: the reader of those reads this. */
 static int read_metadata(struct described *d, const char *kernel, const char *source, struct err *err)
 {
@@ -112,11 +157,10 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     free(conventions);
     free(run);
     const struct asc_problem *p = &d->t->problem;
-    if (!failed && (p->has_q_lens || p->has_kv_lens || p->page_size || p->layout == ASC_THD || p->lie))
-        failed =
-            err_set(err, ERR_INPUT, "capture",
-                    "sequences of their own lengths and pages are not taken yet: expected all of one length, in the "
-                    "layout BHLD or BLHD");
+    failed = failed || read_sequences(d, err) != 0;
+    if (!failed && (p->lie || p->left_pad))
+        failed = err_set(err, ERR_INPUT, "capture",
+                         "strides are those of the tensors: expected none in problem; left padding is not taken yet");
     if (!failed && d->t->plan.kv_deal == ASC_DEAL_MAP)
         failed = err_set(err, ERR_INPUT, "capture",
                          "splits by a map are not taken yet: expected kv tiles dealt as ranges or round-robin");

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attnscope.programs import Error, program
 
-_LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1)}  # where batch, head and row stand
+_LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1), "THD": (None, 1, 0)}  # where batch, head and row stand
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
           "float8_e5m2": "e5m2", "uint8": "u8"}
 _CODES = ("e4m3", "e5m2", "u8")
@@ -68,6 +68,20 @@ def _pointer(tensor, name, keep):
     return _Tensor(tensor.data_ptr(), (ctypes.c_int64 * 4)(*strides, *[0] * (4 - len(strides))))
 
 
+def _list(of):
+    return of.tolist() if hasattr(of, "tolist") else list(of)
+
+
+def _lengths(name, lens, ends):
+    """A list of whole numbers, or None where all sequences are of one length."""
+    if lens is not None and ends is not None:
+        raise Error(f"lengths of {name} are given twice: as lengths and as cu_seqlens")
+    if ends is not None:
+        ends = _list(ends)
+        lens = [end - begin for begin, end in zip(ends, ends[1:])]
+    return None if lens is None else [int(length) for length in _list(lens)]
+
+
 class capture:
     """Records the kernels with probes that run inside of a `with` block, on any stream:
 
@@ -82,18 +96,36 @@ class capture:
     channels that are not recorded as docs/writing-a-kernel.md says, and "o". channels, tiles: names, and [batch, head, q
     tile], where not everything is wanted. memory: "auto", "guard", "device" or "pinned" (docs/capture.md).
 
+    Sequences of their own lengths: q_lens and kv_lens, or cu_seqlens_q and cu_seqlens_k, lists or tensors. layout="THD":
+    q [rows of all sequences, heads, head_dim], k and v alike, with cu_seqlens of both; o as q, lse [batch, heads, longest
+    q_len] or [heads, rows of all]. page_table [batch, pages]: k and v are [pages, page_size, kv_heads, head_dim], or with
+    layout="BHLD" [pages, kv_heads, page_size, head_dim], and kv_lens says how many keys a sequence has.
+
     After the block `path` is a trace; `c.run` opens it as attnscope.load() does."""
 
     def __init__(self, q, k, v, *, br, bc, path="capture.safetensors", causal=False, scale=None, window=(-1, -1), softcap=0.0,
                  layout="BHLD", q_scale=None, k_scale=None, v_scale=None, sink=None, alibi=None, bias=None, threads=1024,
-                 kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None):
+                 kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
+                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None):
         if layout not in _LAYOUTS:
-            raise Error(f"layout is {layout!r}; it must be 'BHLD' or 'BLHD'")
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
-            if getattr(tensor, "ndim", 0) != 4:
-                raise Error(f"{name} has shape {list(getattr(tensor, 'shape', []))}; expected 4 dimensions, {layout}")
+            raise Error(f"layout is {layout!r}; it must be 'BHLD', 'BLHD' or 'THD'")
+        paged, thd = page_table is not None, layout == "THD"
+        for name, tensor, dims in (("q", q, 4 - thd), ("k", k, 4 - (thd and not paged)), ("v", v, 4 - (thd and not paged))):
+            if getattr(tensor, "ndim", 0) != dims:
+                raise Error(f"{name} has shape {list(getattr(tensor, 'shape', []))}; expected {dims} dimensions, {layout}")
         batch, head, row = _LAYOUTS[layout]
-        if tuple(k.shape[:3]) != tuple(v.shape[:3]) or k.shape[3] != q.shape[3] or k.shape[batch] != q.shape[batch]:
+        q_lens, kv_lens = _lengths("q", q_lens, cu_seqlens_q), _lengths("k", kv_lens, cu_seqlens_k)
+        if (thd and q_lens is None) or ((thd or paged) and kv_lens is None):
+            raise Error(f"{'pages' if paged else 'the layout THD'}: how long the sequences are has to be given, "
+                        "by q_lens and kv_lens or cu_seqlens_q and cu_seqlens_k")
+        n = len(q_lens) if thd else q.shape[batch]
+        _, kv_head, kv_row = _LAYOUTS["BLHD" if thd and paged else layout]
+        for name, lens in (("q", q_lens), ("k", kv_lens)):
+            if lens is not None and len(lens) != n:
+                raise Error(f"there are {n} sequences of q, but {len(lens)} lengths of {name}")
+        if tuple(k.shape[:-1]) != tuple(v.shape[:-1]) or k.shape[-1] != q.shape[-1] or not (
+                thd or paged or k.shape[batch] == n) or (thd and (sum(q_lens) != q.shape[0] or (
+                    not paged and sum(kv_lens) != k.shape[0]))):
             raise Error(f"q {list(q.shape)}, k {list(k.shape)} and v {list(v.shape)} do not belong together")
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             if not getattr(tensor, "is_cuda", False):
@@ -102,10 +134,19 @@ class capture:
             raise Error(f"q, k and v are on {q.device}, {k.device} and {v.device}; expected one device")
         kinds = [_dtype(q, "q"), _dtype(k, "k"), _dtype(v, "v")]
         causals = {False: "none", True: "bottom-right"}
-        problem = dict(batch=q.shape[batch], heads=q.shape[head], kv_heads=k.shape[head], q_len=q.shape[row],
-                       kv_len=k.shape[row], head_dim=q.shape[3], head_dim_v=v.shape[3], layout=layout, dtype=kinds[0], k_dtype=kinds[1],
+        problem = dict(batch=n, heads=q.shape[head], kv_heads=k.shape[kv_head], q_len=max(q_lens) if thd else q.shape[row],
+                       kv_len=max(1, *kv_lens) if thd or paged else k.shape[row], head_dim=q.shape[-1],
+                       head_dim_v=v.shape[-1], layout=layout, dtype=kinds[0], k_dtype=kinds[1],
                        v_dtype=kinds[2], causal=causals.get(causal, causal), window_left=window[0], window_right=window[1],
                        softcap=float(softcap), has_sink=int(sink is not None), has_alibi=int(alibi is not None))
+        sequences = {name: lens for name, lens in (("q_lens", q_lens), ("kv_lens", kv_lens)) if lens is not None}
+        if paged:
+            pages = -(-problem["kv_len"] // k.shape[kv_row])
+            table = [list(map(int, entries))[:pages] for entries in _list(page_table)]
+            # Behind a sequence a table may hold anything.
+            used = [-(-length // k.shape[kv_row]) for length in kv_lens]
+            sequences["page_table"] = [(line[:own] + [0] * pages)[:pages] for line, own in zip(table, used)]
+            problem.update(page_size=k.shape[kv_row], pages=k.shape[0])
         if scale is not None:
             problem["scale"] = float(scale)
         self._scales = {}
@@ -123,7 +164,8 @@ class capture:
         self._given = (q, k, v, sink, alibi, bias)
         types = dict(types or {})
         own = {"o": types.pop("o")} if "o" in types else {}
-        self._json = json.dumps(dict(problem=problem, plan=dict(br=br, bc=bc, threads=threads, kv_splits=kv_splits),
+        self._sequences, self._problem = sequences, problem
+        self._json = json.dumps(dict(problem=problem, sequences=sequences, plan=dict(br=br, bc=bc, threads=threads, kv_splits=kv_splits),
                                      conventions=conventions or {}, types=dict(own, channels=types), run=run,
                                      capture=dict(path=self.path, memory=memory, tiles=tiles,
                                                   channels=None if channels is None else list(channels))))
@@ -170,6 +212,17 @@ class capture:
             raise Error("the probes of what was loaded inside of the block cannot be bound")
         return n
 
+    def _padded(self, lse):
+        """[batch, heads, longest q_len] of [heads, rows of all sequences]."""
+        batch, heads, q_len = (self._problem[name] for name in ("batch", "heads", "q_len"))
+        if lse.dim() == 3:
+            return lse
+        padded, first = lse.new_full((batch, heads, q_len), float("nan")), 0
+        for b, length in enumerate(self._sequences.get("q_lens", [q_len] * batch)):
+            padded[b, :, :length] = lse[:, first:first + length]
+            first += length
+        return padded
+
     def __exit__(self, kind, value, traceback):
         import torch
         library, why, keep = _library(), ctypes.create_string_buffer(1280), []
@@ -190,7 +243,7 @@ class capture:
             if not failed and self._o is not None:
                 o = _pointer(self._o, "o", keep)
             if not failed and self._lse is not None:
-                lse = _pointer(self._lse.float(), "lse", keep)
+                lse = _pointer(self._padded(self._lse.float()), "lse", keep)
             if library.asc_capture_end(handle, o, lse, why, len(why)):
                 raise Error(why.value.decode(errors="replace"))
         self.failure = why.value.decode(errors="replace")

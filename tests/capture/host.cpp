@@ -28,9 +28,11 @@ __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
         ".popsection");
 
+static int batch; /* of the sequence that is worked on */
+
 static void record(int channel, int head, int q_tile, int kv, int row, int col, float value)
 {
-    const int slot = state.batch ? state.slot[head * TILES + q_tile] : -1;
+    const int slot = state.batch ? state.slot[(batch * HEADS + head) * TILES + q_tile] : -1;
     const asc_channel_map &map = state.channel[channel];
     if (slot < 0 || map.dtype < 0)
         return;
@@ -53,19 +55,27 @@ static float term(int head, int i, int j)
     return terms.bias[(head * LENGTH + i) * LENGTH + j] - terms.slopes[head] * fabsf(float(i - j));
 }
 
+enum { PAGE = 5 };
+
+/* Of a sequence of so many rows; keys in pages of PAGE rows, where there are any. */
 static void attention(const float *q, const float *k, const float *v, const asc_tensor &layout, float *o, float *lse,
-                      bool mistaken)
+                      bool mistaken, int length = LENGTH, int64_t o_row = D, int64_t o_head = LENGTH * D,
+                      const int *pages = nullptr)
 {
+    const auto key = [&](int h, int j) {
+        return h * layout.stride[1] + (pages ? pages[j / PAGE] * PAGE + j % PAGE : j) * layout.stride[2];
+    };
     for (int h = 0; h < HEADS; h++)
-        for (int i = 0; i < LENGTH; i++) {
+        for (int i = 0; i < length; i++) {
             float m = -INFINITY, l = 0, u[D] = {};
-            for (int t = 0; t < TILES; t++) {
+            for (int t = 0; t * BC < length; t++) {
+                const int keys = length - t * BC < BC ? length - t * BC : BC;
                 float s[BC], p[BC], before = m;
-                for (int j = 0; j < BC; j++) {
+                for (int j = 0; j < keys; j++) {
                     s[j] = 0;
                     for (int d = 0; d < D; d++)
                         s[j] += q[h * layout.stride[1] + i * layout.stride[2] + d] *
-                                k[h * layout.stride[1] + (t * BC + j) * layout.stride[2] + d];
+                                k[key(h, t * BC + j) + d];
                     s[j] = s[j] * 0.25f + term(h, i, t * BC + j);
                     m = fmaxf(m, s[j]);
                     record(asc_s, h, i / BR, t, i % BR, j, s[j]);
@@ -74,10 +84,10 @@ static void attention(const float *q, const float *k, const float *v, const asc_
                 l *= alpha;
                 for (int d = 0; d < D; d++)
                     u[d] *= mistaken && t ? 1 : alpha;
-                for (int j = 0; j < BC; j++) {
+                for (int j = 0; j < keys; j++) {
                     l += p[j] = expf(s[j] - m);
                     for (int d = 0; d < D; d++)
-                        u[d] += p[j] * v[h * layout.stride[1] + (t * BC + j) * layout.stride[2] + d];
+                        u[d] += p[j] * v[key(h, t * BC + j) + d];
                     record(asc_p, h, i / BR, t, i % BR, j, p[j]);
                 }
                 record(asc_m, h, i / BR, t, i % BR, 0, m);
@@ -86,9 +96,48 @@ static void attention(const float *q, const float *k, const float *v, const asc_
                     record(asc_u, h, i / BR, t, i % BR, d, u[d]);
             }
             for (int d = 0; d < D; d++)
-                o[(h * LENGTH + i) * D + d] = u[d] / l;
+                o[h * o_head + i * o_row + d] = u[d] / l;
             lse[h * LENGTH + i] = m + logf(l);
         }
+}
+
+/* Two sequences, one behind the other, keys in pages or not, as attention() has one. */
+static int sequences(const char *path, bool paged)
+{
+    const int lens[2] = {LENGTH, 13}, rows = lens[0] + lens[1];
+    const int tables[2][5] = {{7, 2, 0, 9, 4}, {1, 6, 3}};
+    std::vector<float> q, k, v, o(rows * HEADS * D), lse(2 * HEADS * LENGTH, NAN);
+    for (auto *one : {&q, &k, &v})
+        for (int i = 0; i < 10 * PAGE * HEADS * D; i++)
+            one->push_back(float(rand()) / float(RAND_MAX) - 0.5f);
+    const asc_tensor row = {nullptr, {HEADS * D, D, 1}}, page = {nullptr, {PAGE * HEADS * D, HEADS * D, D, 1}};
+    asc_tensors tensors = {};
+    tensors.q = row;
+    tensors.k = tensors.v = paged ? page : row;
+    tensors.q.data = q.data();
+    tensors.k.data = k.data();
+    tensors.v.data = v.data();
+    const std::string json =
+        R"({"problem": {"batch": 2, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32", "layout": "THD")" +
+        std::string(paged ? R"(, "page_size": 5, "pages": 10)" : "") +
+        R"(}, "sequences": {"q_lens": [24, 13], "kv_lens": [24, 13])" +
+        (paged ? R"(, "page_table": [[7, 2, 0, 9, 4], [1, 6, 3, 0, 0]])" : "") +
+        R"(}, "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
+        "capture": {"path": ")" + path + "\"}}";
+    asc_capture *capture = nullptr;
+    char why[1280];
+    int failed = asc_capture_begin(json.c_str(), &tensors, &capture, why, sizeof why);
+    const asc_tensor layout = {nullptr, {0, D, HEADS * D, 1}}, of_lse = {lse.data(), {}};
+    for (int64_t begin = 0; !failed && batch < 2; begin += lens[batch++] * HEADS * D)
+        attention(q.data() + begin, k.data() + (paged ? 0 : begin), v.data() + (paged ? 0 : begin), layout,
+                  o.data() + begin, lse.data() + batch * HEADS * LENGTH, false, lens[batch], HEADS * D, D,
+                  paged ? tables[batch] : nullptr);
+    asc_tensor of_o = row;
+    of_o.data = o.data();
+    failed = failed || asc_capture_end(capture, &of_o, &of_lse, why, sizeof why);
+    if (failed)
+        fprintf(stderr, "%s\n", why);
+    return failed;
 }
 
 int main(int argc, char **argv)
@@ -96,6 +145,8 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 2;
     const std::string what = argv[2];
+    if (what == "varlen" || what == "paged")
+        return sequences(argv[1], what == "paged");
     const bool by_row = what == "strides"; /* heads side by side in a row of one packed array */
     std::vector<float> data[3], o(HEADS * LENGTH * D), lse(HEADS * LENGTH);
     for (auto &one : data)

@@ -80,6 +80,27 @@ class Capture(fake_driver.WithDriver):
     def test_strides(self):
         self.clean("strides")
 
+    def test_sequences(self):
+        for what in ("varlen", "paged"):
+            with self.subTest(what):
+                self.assertIn("varlen", self.clean(what))
+                trace = Trace(self.trace)
+                trace.check_all()
+                self.assertEqual(trace.values("input.kv_lens", 0, 2), [24, 13])
+        self.assertEqual(trace.values("input.page_table", 0, 10), [7, 2, 0, 9, 4, 1, 6, 3, 0, 0])
+        problem = '"problem": {"batch": 2, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"%s}'
+        rest = f'"plan": {{"br": 8, "bc": 8}}, "capture": {{"path": "{self.trace}"}}'
+        self.trace.unlink()
+        for words, of_problem, sequences in (
+                ("q_lens: expected 1 numbers for each of 2 sequences", "", '"q_lens": [24]'),
+                ("sequence 1 has 25 queries", "", '"q_lens": [24, 25]'),
+                ("expected page_table and problem.page_size, or neither", ', "page_size": 8, "pages": 6', '"kv_lens": [9, 9]'),
+                ("the page table names page 6; there are 6", ', "page_size": 8, "pages": 6', '"page_table": [[0, 1, 2], [3, 4, 6]]'),
+                ("the layout THD: expected q_lens and kv_lens", ', "layout": "THD"', '"q_lens": [24, 9]'),
+                ("strides are those of the tensors", ', "strides": "padded"', "")):
+            with self.subTest(words):
+                self.refused(words, "json", "{%s, %s, \"sequences\": {%s}}" % (problem % of_problem, rest, sequences))
+
     def test_codes_and_their_scales(self):
         self.clean("codes")
         trace = Trace(self.trace)
@@ -138,8 +159,6 @@ class Capture(fake_driver.WithDriver):
         for words, text in (("batch must be a 32-bit integer", "{%s, %s}" % (plan, path)),
                             ("br must be", "{%s, %s}" % (problem, path)),
                             ("path", "{%s, %s}" % (problem, plan)),
-                            ("sequences of their own lengths and pages are not taken yet",
-                             "{%s, %s, %s}" % (problem.replace('"heads": 2', '"heads": 2, "has_q_lens": 1'), plan, path)),
                             ("heads (3) must be a multiple of kv_heads (2)",
                              "{%s, %s, %s}" % (problem.replace('"heads": 2', '"heads": 3, "kv_heads": 2'), plan, path)),
                             ("not auto, guard, device or pinned", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "memory": "ram"}')),
