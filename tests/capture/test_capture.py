@@ -2,17 +2,20 @@
 """libattnscope-capture and `attnscope keep`, on a driver that is none: the trace of a process that captures itself, what
 is left of one that is killed, and what is refused. tests/gpu/gpu_capture.py asks a device."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/gpu")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/gpu"), str(ROOT / "python")]
+import attnscope  # noqa: E402
 import fake_driver  # noqa: E402
 import tap  # noqa: E402
 from read_trace import Trace  # noqa: E402
@@ -190,6 +193,45 @@ class Capture(fake_driver.WithDriver):
         done = subprocess.run([ROOT / "build/attnscope", "keep"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn("libattnscope-capture", done.stderr)
+
+
+class Tensor:
+    """What attnscope.capture() asks of a tensor before it begins."""
+    is_cuda, device, dtype = True, "cuda:0", "torch.float16"
+
+    def __init__(self, *shape):
+        self.shape, self.ndim = shape, len(shape)
+
+
+class Arguments(unittest.TestCase):
+    def described(self, *shapes, **named):
+        asked = json.loads(attnscope.capture(*(Tensor(*shape) for shape in shapes), br=16, bc=16, **named)._json)
+        return asked["problem"], asked["sequences"]
+
+    def test_sequences(self):
+        problem, sequences = self.described((37, 4, 64), (50, 2, 64), (50, 2, 32), layout="THD", cu_seqlens_q=[0, 24, 37],
+                                            cu_seqlens_k=[0, 30, 50])
+        self.assertEqual([problem[name] for name in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim_v", "layout")],
+                         [2, 4, 2, 24, 30, 32, "THD"])
+        self.assertEqual(sequences, {"q_lens": [24, 13], "kv_lens": [30, 20]})
+        problem, sequences = self.described((2, 1, 4, 64), (9, 16, 2, 64), (9, 16, 2, 64), layout="BLHD", kv_lens=[33, 5],
+                                            page_table=[[7, 2, 8, -1], [3, -1, -1, -1]])
+        self.assertEqual([problem[name] for name in ("batch", "q_len", "kv_len", "page_size", "pages", "kv_heads")],
+                         [2, 1, 33, 16, 9, 2])
+        self.assertEqual(sequences, {"kv_lens": [33, 5], "page_table": [[7, 2, 8], [3, 0, 0]]})
+        self.assertEqual(self.described((2, 4, 8, 64), (2, 4, 8, 64), (2, 4, 8, 64))[1], {})
+
+    def test_refused(self):
+        thd = ((37, 4, 64), (50, 2, 64), (50, 2, 64))
+        for words, shapes, named in (
+                ("the layout THD: how long", thd, dict(layout="THD", cu_seqlens_q=[0, 24, 37])),
+                ("do not belong together", thd, dict(layout="THD", cu_seqlens_q=[0, 24, 37], cu_seqlens_k=[0, 30, 49])),
+                ("there are 2 sequences of q, but 1 lengths of k", thd, dict(layout="THD", q_lens=[24, 13], kv_lens=[50])),
+                ("lengths of q are given twice", thd, dict(layout="THD", q_lens=[24, 13], cu_seqlens_q=[0, 24, 37])),
+                ("pages: how long", ((2, 1, 4, 64), (9, 16, 2, 64), (9, 16, 2, 64)), dict(layout="BLHD", page_table=[[0], [1]])),
+                ("expected 3 dimensions, THD", ((2, 1, 4, 64),) * 3, dict(layout="THD", q_lens=[1, 1], kv_lens=[1, 1]))):
+            with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
+                self.described(*shapes, **named)
 
 
 if __name__ == "__main__":

@@ -255,5 +255,32 @@ with attnscope.capture(q, k, v, br=16, bc=32, threads=512, causal=True, conventi
                 self.assertIn("the process ended while its kernel was captured", self.in_process("guard", mistake, True))
 
 
+@unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
+@unittest.skipUnless(torch is not None and torch.cuda.is_available(), "PyTorch with CUDA is not installed")
+class Sequences(unittest.TestCase):
+    """A library of CUDA code, called by ctypes: sequences one behind the other."""
+
+    def test_varlen(self):
+        import ctypes
+        import attnscope
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder, "varlen.so")
+            subprocess.run(["nvcc", "-arch=native", "-O3", "-DASC_MODE=1", "-cudart", "shared", "-shared", "-Xcompiler", "-fPIC",
+                            "-I", ROOT / "build/include", "-o", library, ROOT / "tests/sequences/forward_varlen.cu"], check=True)
+            forward = ctypes.CDLL(str(library))._Z14forward_varlenPKfS0_S0_PfS1_PKiS3_iiifb
+            q_ends, k_ends = ([0, 100, 101, 165], [0, 200, 264, 271])
+            cu = [torch.tensor(ends, dtype=torch.int32, device="cuda") for ends in (q_ends, k_ends)]
+            q, k, v = (torch.randn(rows, 2, 64, device="cuda") for rows in (165, 271, 271))
+            o, lse = torch.empty_like(q), torch.empty(3, 2, 100, device="cuda")
+            with attnscope.capture(q, k, v, br=32, bc=32, layout="THD", cu_seqlens_q=cu[0], cu_seqlens_k=cu[1], causal=True,
+                                   path=Path(folder, "t.st"), conventions={"s_unit": "scaled", "empty_lse_negative": 1}) as c:
+                pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (q, k, v, o, lse, *cu)]
+                forward(*pointers, 3, 2, 100, ctypes.c_float(0.125), ctypes.c_bool(True))
+                c.result(o, lse)
+            status, report = judge(c.path)
+            self.assertEqual(status, 0, report)
+            self.assertIn("varlen", report)
+
+
 if __name__ == "__main__":
     tap.main()
