@@ -149,7 +149,7 @@ const char *const simt_compile_flags[] = {
 };
 
 #define COMMON                                                                                                         \
-    "-x", "c++", "-std=c++17", "-O2", "-g1", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                   \
+    "-x", "c++", "-std=c++17", "-O2", "-g1", "-fno-pie", "-fno-strict-aliasing", "-ffp-contract=off",                  \
         "-Wno-unknown-pragmas", "-Wno-attributes", "-ftrivial-auto-var-init=pattern"
 #define CHECKED                                                                                                        \
     COMMON, "-DSIMT_CHECKS=1", "-fsanitize=thread", "-fsanitize=alignment", "-fdata-sections" /* link_stub_spread */

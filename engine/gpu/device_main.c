@@ -1,4 +1,5 @@
-/* attnscope-device [arithmetic | guard [DEVICE]]: says on stdout, as one JSON object, which CUDA device this machine has, or
+/* attnscope-device [arithmetic | guard [DEVICE]]: says on stdout, as one JSON object, which CUDA device this machine
+   has, or
    {"error": one line}; with `arithmetic`, whose products it computes. With `guard` it is the guardian of device memory
    for the attnscope that started it. It finds the driver at run time, so it builds and runs where there is none. */
 #include "engine/base/format.h"

@@ -86,7 +86,7 @@ int schedule_nth(const struct oracle_case *c, int i)
     if (c->n_visited > 0)
         return c->order[i];
     const int splits = schedule_splits(c);
-    if (c->kv_deal == ASC_DEAL_RANGES || splits == 1)
+    if (c->kv_deal == ASC_DEAL_RANGES || splits <= 1)
         return i;
     for (int split = 0; c->kv_deal == ASC_DEAL_MAP && split < splits; split++)
         for (int kv = 0; kv < c->kv_tiles; kv++)
@@ -94,8 +94,8 @@ int schedule_nth(const struct oracle_case *c, int i)
                 return kv;
     /* The first ones have a tile more than the others. */
     const int tiles = c->kv_tiles / splits, more = c->kv_tiles % splits, of_more = more * (tiles + 1);
-    const int split = i < of_more ? i / (tiles + 1) : more + (i - of_more) / tiles;
-    return split + splits * (i < of_more ? i % (tiles + 1) : (i - of_more) % tiles);
+    const int split = i < of_more ? i / (tiles + 1) : tiles ? more + (i - of_more) / tiles : splits - 1;
+    return split + splits * (i < of_more ? i % (tiles + 1) : tiles ? (i - of_more) % tiles : 0);
 }
 
 size_t schedule_lists_room(const struct oracle_case *c)

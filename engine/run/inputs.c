@@ -118,7 +118,7 @@ static int take_given(struct making *m, int tensor)
         return -1;
     int result = check_lengths(m, &a, &v, &w);
     if (result == 0 && a.dtype == DTYPE_F16) {
-        m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor));
+        m->out->values[tensor] = calloc(1, fill_tensor_bytes(&m->p, tensor) + 1);
         result = m->out->values[tensor] ? 0 : err_no_memory(m->err, "", "the inputs");
         struct copying c = {&a, DTYPE_F16, DTYPE_F16, m->out->values[tensor], false};
         if (result == 0)
@@ -206,7 +206,7 @@ static int read_tensor(struct making *m, int tensor, const struct array *a, cons
     const bool codes = dtype_is_code(to);
     if (codes && new_codes(m, tensor) != 0)
         return -1;
-    if (!codes && !(m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor))))
+    if (!codes && !(m->out->values[tensor] = calloc(1, fill_tensor_bytes(&m->p, tensor) + 1)))
         return err_no_memory(m->err, "", "the inputs");
     struct copying c = {a, (enum dtype)from, to, codes ? m->out->codes[tensor] : m->out->values[tensor], false};
     copy_tensor(&c, v, &m->p, &w);
@@ -227,7 +227,7 @@ static int read_tensor(struct making *m, int tensor, const struct array *a, cons
 static int fill_one(struct making *m, int tensor)
 {
     const struct fill *fills[3] = {&m->scenario->fill_q, &m->scenario->fill_k, &m->scenario->fill_v};
-    m->out->values[tensor] = malloc(fill_tensor_bytes(&m->p, tensor));
+    m->out->values[tensor] = calloc(1, fill_tensor_bytes(&m->p, tensor) + 1);
     if (!m->out->values[tensor])
         return err_no_memory(m->err, "", "the inputs");
     /* It would make NaN out of a correct kernel. */
@@ -251,13 +251,13 @@ static int take_from_k(struct making *m)
         return err_no_memory(m->err, "", "the inputs");
     for (size_t i = 0; i < rows; i++) {
         const size_t from = i * (size_t)k.cols, to = i * (size_t)v.cols;
-        if (m->out->values[TENSOR_V])
+        if (m->out->values[TENSOR_V] && m->out->values[TENSOR_K])
             memcpy((char *)m->out->values[TENSOR_V] + to * value, (char *)m->out->values[TENSOR_K] + from * value,
                    (size_t)v.cols * value);
-        if (codes)
+        if (codes && m->out->codes[TENSOR_V])
             memcpy((char *)m->out->codes[TENSOR_V] + to, (char *)m->out->codes[TENSOR_K] + from, (size_t)v.cols);
     }
-    if (codes)
+    if (codes && m->out->scales[TENSOR_K])
         memcpy(m->out->scales[TENSOR_V], m->out->scales[TENSOR_K], encode_scales_bytes(p, TENSOR_V));
     return 0;
 }

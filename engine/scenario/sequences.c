@@ -101,8 +101,8 @@ int32_t *scenario_page_table(const struct scenario *s)
 {
     const struct asc_problem *p = &s->problem;
     const int per_sequence = asc_table_pages(p);
-    int32_t *table = malloc((size_t)p->batch * (size_t)per_sequence * sizeof *table);
-    int32_t *order = malloc((size_t)p->pages * sizeof *order);
+    int32_t *table = calloc((size_t)p->batch * (size_t)per_sequence + 1, sizeof *table);
+    int32_t *order = calloc((size_t)p->pages + 1, sizeof *order);
     uint64_t state = s->fill_k.seed;
     int taken = 0;
     if (table && order) {

@@ -45,7 +45,8 @@ static int64_t length_of(const struct memory *m, int batch)
 static int64_t place_of(const struct memory *m, int batch, int64_t row)
 {
     const int64_t size = m->p->page_size;
-    return m->paged ? m->p->page_table[batch * m->table_pages + row / size] * size + row % size : m->begin[batch] + row;
+    return m->paged ? m->p->page_table[(int64_t)batch * m->table_pages + row / size] * size + row % size
+                    : m->begin[batch] + row;
 }
 
 static int memory_make(const struct trace *t, enum asc_channel ch, struct memory *m)
@@ -226,7 +227,8 @@ static struct sight *look(const struct judgement *j, const struct memory *m, enu
 static int64_t read_at(const struct memory *m, const struct address *a, int batch, int64_t row)
 {
     const struct asc_problem *p = m->p;
-    const int64_t size = p->page_size, i = size ? row / size : 0, entries = (int64_t)p->batch * m->table_pages;
+    const int64_t size = p->page_size > 0 ? p->page_size : 1, i = row / size,
+                  entries = (int64_t)p->batch * m->table_pages;
     int64_t entry, page, at = -1;
     switch (a->rule) {
     case TABLE_AT:

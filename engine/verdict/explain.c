@@ -96,7 +96,7 @@ static int add_slot(struct explaining *e, int slot)
    number. */
 static bool is_picked(int seen, int want, int all)
 {
-    return all <= want || (int64_t)seen * want % all < want;
+    return all <= want || all < 1 || (int64_t)seen * want % all < want;
 }
 
 /* Slots that are wrong, or right, up to `most` of all that were taken: spread over the run, as neighbors are q tiles of

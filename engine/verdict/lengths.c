@@ -29,7 +29,7 @@ enum lengths {
 };
 
 static const char *const words[LENGTHS_COUNT] = {
-#define LENGTHS(id, end, queries, keys, words) [id] = words,
+#define LENGTHS(id, end, queries, keys, words) [id] = (words),
     LENGTHS_LIST
 #undef LENGTHS
 };

@@ -220,7 +220,7 @@ static int64_t read_at(const struct image *m, const struct reading *r, int batch
 static void solve(const struct image *m, const struct sight *sights, size_t n, struct reading *r, int which)
 {
     for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n && k < i + 1 + SLOTS * ROWS_OF_TILE; k++) {
+        for (size_t k = i + 1; k < n && k < i + 1 + (size_t)SLOTS * ROWS_OF_TILE; k++) {
             const struct sight *a = &sights[i], *b = &sights[k];
             const int64_t apart[3] = {counted_row(m, r, b->batch, b->row) - counted_row(m, r, a->batch, a->row),
                                       b->head - a->head, m->own.packed ? 0 : b->batch - a->batch};

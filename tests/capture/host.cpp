@@ -74,8 +74,7 @@ static void attention(const float *q, const float *k, const float *v, const asc_
                 for (int j = 0; j < keys; j++) {
                     s[j] = 0;
                     for (int d = 0; d < D; d++)
-                        s[j] += q[h * layout.stride[1] + i * layout.stride[2] + d] *
-                                k[key(h, t * BC + j) + d];
+                        s[j] += q[h * layout.stride[1] + i * layout.stride[2] + d] * k[key(h, t * BC + j) + d];
                     s[j] = s[j] * 0.25f + term(h, i, t * BC + j);
                     m = fmaxf(m, s[j]);
                     record(asc_s, h, i / BR, t, i % BR, j, s[j]);
@@ -123,7 +122,8 @@ static int sequences(const char *path, bool paged)
         R"(}, "sequences": {"q_lens": [24, 13], "kv_lens": [24, 13])" +
         (paged ? R"(, "page_table": [[7, 2, 0, 9, 4], [1, 6, 3, 0, 0]])" : "") +
         R"(}, "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
-        "capture": {"path": ")" + path + "\"}}";
+        "capture": {"path": ")" +
+        path + "\"}}";
     asc_capture *capture = nullptr;
     char why[1280];
     int failed = asc_capture_begin(json.c_str(), &tensors, &capture, why, sizeof why);

@@ -91,8 +91,8 @@ static bool capture(const Attention &a, const char *memory, const std::string &p
         return false;
     }
     fseek(file, 0, SEEK_END);
-    printf("{\"memory\": \"%s\", \"begin\": %.6f, \"kernel\": %.9f, \"end\": %.6f, \"fsync\": %.6f, \"bytes\": %ld}", memory,
-           begun - begin, kernel, ended - launched, fsync_of(ftell(file), path + ".fsync"), ftell(file));
+    printf("{\"memory\": \"%s\", \"begin\": %.6f, \"kernel\": %.9f, \"end\": %.6f, \"fsync\": %.6f, \"bytes\": %ld}",
+           memory, begun - begin, kernel, ended - launched, fsync_of(ftell(file), path + ".fsync"), ftell(file));
     fclose(file);
     return true;
 }
@@ -113,8 +113,22 @@ int main(int argc, char **argv)
         tensor = device<__half>(n);
         cudaMemcpy(tensor, random.data(), n * sizeof(__half), cudaMemcpyHostToDevice);
     }
-    const Attention a = {in[0], in[1], in[2],  device<__half>(n), device<float>(n / D), dense, dense, dense, dense, batch,
-                         heads, heads, length, length,            false,                0};
+    const Attention a = {in[0],
+                         in[1],
+                         in[2],
+                         device<__half>(n),
+                         device<float>(n / D),
+                         dense,
+                         dense,
+                         dense,
+                         dense,
+                         batch,
+                         heads,
+                         heads,
+                         length,
+                         length,
+                         false,
+                         0};
     printf("{\"kernel\": %.9f", median_launch(a, argc > 3 ? atoi(argv[3]) : 21));
 #if ASC_MODE
     const std::string path = std::string(argv[2]) + "/capture-times.safetensors";

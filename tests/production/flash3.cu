@@ -25,7 +25,8 @@ template <class Element, int D> static void run_flash(asc_run &run)
     /* Before the run there are no arrays, and TMA wants an address. */
     const auto address = [](const asc_array &array) { return array.at ? array.at : reinterpret_cast<void *>(1 << 20); };
     Flash_fwd_params f = {};
-    f.q_ptr = address(run.q), f.k_ptr = address(run.k), f.v_ptr = address(run.v), f.o_ptr = address(run.o), f.softmax_lse_ptr = run.lse;
+    f.q_ptr = address(run.q), f.k_ptr = address(run.k), f.v_ptr = address(run.v), f.o_ptr = address(run.o),
+    f.softmax_lse_ptr = run.lse;
     const asc_strides q = asc_strides_of(&p, p.heads, p.q_len), k = asc_strides_of(&p, p.kv_heads, p.kv_len);
     f.q_batch_stride = f.o_batch_stride = q.batch, f.k_batch_stride = f.v_batch_stride = k.batch;
     f.q_head_stride = f.o_head_stride = q.head, f.k_head_stride = f.v_head_stride = k.head;
@@ -33,12 +34,13 @@ template <class Element, int D> static void run_flash(asc_run &run)
     f.b = run.batch(), f.h = run.heads(), f.h_k = run.kv_heads();
     f.seqlen_q = f.total_q = run.q_len(), f.seqlen_k = f.total_k = run.kv_len(), f.d = f.dv = D;
     f.scale_softmax = run.scale(), f.num_splits = 1, f.arch = 90, f.num_sm = 132;
-    f.is_causal = FLASH_CAUSAL, f.window_size_left = f.seqlen_k - 1, f.window_size_right = FLASH_CAUSAL ? 0 : f.seqlen_q - 1;
+    f.is_causal = FLASH_CAUSAL, f.window_size_left = f.seqlen_k - 1,
+    f.window_size_right = FLASH_CAUSAL ? 0 : f.seqlen_q - 1;
     static at::Tensor counter; /* of the tiles that a persistent kernel has begun */
     counter = torch::zeros({1}, at::TensorOptions(torch::kInt).device(torch::kCUDA));
     f.tile_count_semaphore = counter.data_ptr<int>();
-    run_flash_fwd<90, D, D, FLASH_CLUSTER, Element, Element, FLASH_CAUSAL, false, false, false, false, false, false, false,
-                  false, false>(f, static_cast<cudaStream_t>(run.stream));
+    run_flash_fwd<90, D, D, FLASH_CLUSTER, Element, Element, FLASH_CAUSAL, false, false, false, false, false, false,
+                  false, false, false>(f, static_cast<cudaStream_t>(run.stream));
 }
 
 ASC_KERNEL(flash3)

@@ -343,8 +343,9 @@ static bool forward_weights(const struct search *search, const struct rule *rule
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
+            const int step = rule->share > 0 ? steps - !rule->cuts - col / rule->share : 0;
             if (rescales && term_holds(&rule->keys, col))
-                to[i] *= pow(alpha[r], rule->share > 0 ? steps - !rule->cuts - col / rule->share : rule->new_power);
+                to[i] *= pow(alpha[r], rule->share > 0 ? step : rule->new_power);
         }
     if (dims) {
         x.of[asc_q].value = to;

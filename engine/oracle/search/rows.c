@@ -104,8 +104,8 @@ static void take_flat(const struct search *search, const struct rule *rule, cons
             source_rows(search, t->c, of, at >= 0 && length ? position / length * beside + there % beside : -1,
                         length ? position % length : 0, 1, from, from_loose);
         loaded = there;
-        memcpy(out + p * span, from + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *out);
-        memcpy(loose + p * span, from_loose + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *loose);
+        memcpy(out + (ptrdiff_t)p * span, from + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *out);
+        memcpy(loose + (ptrdiff_t)p * span, from_loose + (ptrdiff_t)(at % pieces) * span, (size_t)span * sizeof *loose);
     }
 }
 

@@ -83,7 +83,7 @@ static struct left item_at(const struct search *search, const struct map *map, c
 {
     const int own = items(t, split), n = items(t, t->c->kv_splits);
     int to = own + map->a;
-    if (!leaves(t, split))
+    if (!leaves(t, split) || n < 1)
         return (struct left){t, -1, r};
     if (map->kind == MAP_ROTATED)
         to = (to + n) % n;
@@ -384,7 +384,7 @@ bool carried_forward(const struct search *search, const struct sample_tile *t, d
         return true;
     const bool known = item_before(search, t, &c, &kv);
     for (size_t r = 0; r < R; r++) {
-        const struct matrix *at = known ? &c->captured[kv * ASC_CHANNELS] : NULL;
+        const struct matrix *at = known ? &c->captured[(ptrdiff_t)kv * ASC_CHANNELS] : NULL;
         m[r] = at ? left_there(&at[asc_m], (int)r, 0) : NAN;
         l[r] = at ? 0 : NAN;
         for (int lane = 0; at && lane < (at[asc_l].data ? at[asc_l].cols : 1); lane++)

@@ -84,8 +84,8 @@ void simt_matrix_report(const char *file, int line, const char *what, const char
 /* A launch that the executor cannot make: an event, and simt_error(). */
 void simt_refuse_launch(const char *why);
 
-/* Device memory of host code, never written, between guard zones; or the host's, which kernels cannot reach. NULL: there
-   is none. Release: false where it is no such memory's beginning. */
+/* Device memory of host code, never written, between guard zones; or the host's, which kernels cannot reach. NULL:
+   there is none. Release: false where it is no such memory's beginning. */
 void *simt_allocate(size_t bytes);
 void *simt_allocate_host(size_t bytes);
 bool simt_release(void *memory);

@@ -57,7 +57,7 @@ static void there_and_back(void **state)
     to.budget = (struct launch_budget){1u << BUDGET_REGISTERS, {64}};
     assert_null(launches_read(json, &to));
     json_object_del(json_array_get(json_object_get(json, "list"), 0), "staging_lacks"); /* of an earlier version */
-    assert_null(launches_read(json, &to)); /* appended */
+    assert_null(launches_read(json, &to));                                              /* appended */
     assert_null(launches_read(NULL, &to));
     assert_int_equal(to.n, 2);
     assert_string_equal(to.not_measured, "not here");
