@@ -354,6 +354,16 @@ template <class T, int D> const char *launch(const asc_problem &problem, const W
 
 } // namespace
 
+// What a program calls. Which types and head_dim it takes its host code is asked itself: each build has all instances.
+const char *launch_work_list(const asc_problem &problem, void *stream)
+{
+    const WorkList list = make_list(problem);
+    const bool is_half = problem.dtype == ASC_F16, is_small = problem.head_dim == 64;
+    auto *launches = is_half ? (is_small ? launch<__half, 64> : launch<__half, 128>)
+                             : (is_small ? launch<__nv_bfloat16, 64> : launch<__nv_bfloat16, 128>);
+    return launches(problem, list, stream);
+}
+
 ASC_KERNEL(work_list)
 {
     kernel.br = BR;
@@ -376,11 +386,7 @@ ASC_KERNEL(work_list)
                 state = 0;
             run.deal(item.batch, item.head, item.q_tile, static_cast<int>(state), item.first, item.end);
         }
-        // Which types and head_dim it takes its host code is asked itself: each build has all instances.
-        const bool is_half = problem.dtype == ASC_F16, is_small = problem.head_dim == 64;
-        auto *launches = is_half ? (is_small ? launch<__half, 64> : launch<__half, 128>)
-                                 : (is_small ? launch<__nv_bfloat16, 64> : launch<__nv_bfloat16, 128>);
-        const char *failed = launches(problem, list, run.stream);
+        const char *failed = launch_work_list(problem, run.stream);
         run.need(!failed, failed);
     };
     kernel.conventions.s_unit = ASC_UNIT_SCALED;

@@ -16,7 +16,6 @@
 #include "probes/abi.h"
 #include "probes/types.h"
 #include <exception> /* attnscope's builds alone: what a thrown one says */
-#include <stdio.h>
 
 /* Why the host code cannot go on: a sentence that outlives it. */
 struct asc_refusal {
@@ -27,11 +26,23 @@ inline asc_refusal asc_dealt_twice(int32_t batch, int32_t head, int32_t q_tile, 
                                    int32_t other)
 {
     static char why[192];
-    snprintf(why, sizeof why,
-             "run.deal(): kv tile %d of batch %d, head %d, q tile %d is dealt to two states, %d and %d: two work items "
-             "have it",
-             static_cast<int>(tile), static_cast<int>(batch), static_cast<int>(head), static_cast<int>(q_tile),
-             static_cast<int>(one), static_cast<int>(other));
+    const char *const words[] = {
+        "run.deal(): kv tile ",    " of batch ", ", head ", ", q tile ", " is dealt to two states, ", " and ",
+        ": two work items have it"};
+    const int32_t numbers[] = {tile, batch, head, q_tile, one, other};
+    int n = 0;
+    for (int i = 0; i < 7; i++) {
+        for (const char *at = words[i]; *at; at++)
+            why[n++] = *at;
+        char digits[12];
+        int used = 0;
+        for (uint32_t left = i < 6 && numbers[i] > 0 ? static_cast<uint32_t>(numbers[i]) : 0; i < 6 && (left || !used);
+             left /= 10)
+            digits[used++] = static_cast<char>('0' + left % 10);
+        while (used)
+            why[n++] = digits[--used];
+    }
+    why[n] = '\0';
     return {why};
 }
 
