@@ -108,6 +108,24 @@ class Packed(unittest.TestCase):
         self.assertNotEqual(status, 0)
         self.assertIn("12288 values of q were not recorded: column, row or kv tile out of range", out)
 
+    def test_mistakes_are_explained(self):
+        for name, sentence in (
+                ("distance-by-row", "i being the diagonal of row r * 4 + g, g being the head's number in its group"),
+                ("mask-by-row", "the last key that row r of the head sees is that of row n, n being r * 4 + g"),
+                ("o-interleaved", "head h is stored where head h mod 4 * 2 + h / 4 belongs"),
+                ("q-by-rows", "Q holds rows with their number and their head's exchanged"),
+                ("sink-of-first-head", "the sink is that of head h - h mod 4 where it should be h"),
+                ("slope-of-first-head", "ALiBi has the slope of head h - h mod 4 where it should be h")):
+            with self.subTest(name=name):
+                done = subprocess.run([BUILD / "attnscope", "run", f"scenarios/bugs/packed-{name}.ini"], cwd=ROOT,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=100, check=False,
+                                      env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
+                self.assertIn(sentence, done.stdout)
+
+    def test_a_tail_that_is_not_cut(self):
+        _, out = self.run_it(self.changed(("        if (query[i] >= q_len)\n            continue;\n", "")))
+        self.assertRegex(out, r"write to address \d+ bytes past the end of O .*\(k\.cu:\d+\)")
+
     def test_random_correct_runs(self):
         for seed, words in enumerate((("shape.page_size=none",), ("shape.sink=yes", "shape.alibi=yes"))):
             sequences = ["--sequences"] if "shape.page_size=none" in words else []

@@ -138,16 +138,17 @@ static const struct matrix *bias_of(const struct rule *rule, const struct oracle
 }
 
 /* What ALiBi adds to the scores where it counts otherwise. */
-static void count_distances(const struct places *places, const struct sample_tile *t, const struct oracle_case *c,
-                            double *out, double *size)
+static void count_distances(const struct search *search, const struct places *places, const struct sample_tile *t,
+                            const struct oracle_case *c, double *out, double *size)
 {
+    const int above = t->at[AXIS_Q_TILE] * c->br;
     struct oracle_case corner = *c;
     if (places->other_corner)
         corner.causal = c->causal == ASC_CAUSAL_TOP_LEFT ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_TOP_LEFT;
     for (int r = 0; r < c->in_q.rows; r++)
         for (int col = 0; col < t->x.cols; col++) {
-            const double i = (double)schedule_diagonal(&corner, r) -
-                             (places->row_of_tile ? t->at[AXIS_Q_TILE] * c->br : 0),
+            const int row = packed_row(search, t, places->packed, above + r) - above;
+            const double i = (double)schedule_diagonal(&corner, row) - (places->row_of_tile ? above : 0),
                          j = (places->col_of_tile ? 0 : t->kv * c->bc) + (places->lane ? col % 32 : col);
             const double by[DISTANCES] = {[DISTANCE_AWAY] = -fabs(i - j),
                                           [DISTANCE_BEFORE] = j - i,
@@ -182,7 +183,7 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
     slopes.bias.data = NULL;
     bias_tile(&slopes, t->kv, t->x.cols, search->operand, search->loose);
     if (rule->places.distance != DISTANCE_OWN)
-        count_distances(&rule->places, t, edited, search->operand, search->loose);
+        count_distances(search, &rule->places, t, edited, search->operand, search->loose);
     for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
@@ -300,6 +301,7 @@ static void say_cap(const struct sample *s, const struct rule *rule, char *out, 
 
 static void say_places(const struct places *p, char *out, size_t bytes)
 {
+    char packed[96] = "";
     static const char *const by[DISTANCES] = {[DISTANCE_AWAY] = "-|i - j|",
                                               [DISTANCE_BEFORE] = "(j - i)",
                                               [DISTANCE_BEHIND] = "(i - j)",
@@ -308,6 +310,8 @@ static void say_places(const struct places *p, char *out, size_t bytes)
     const char *j = p->lane          ? (p->col_of_tile ? "the key's lane" : "the tile's first key and the lane")
                     : p->col_of_tile ? "the column of the kv tile"
                                      : "the key";
+    if (p->packed)
+        snprintf(packed, sizeof packed, " of row r * %d + g, g being the head's number in its group", p->packed);
     if (p->row_step) {
         snprintf(out, bytes, "the attention bias is read at i * %d + j * %d, i being the row%s, j %s", p->row_step,
                  p->col_step, p->row_of_tile ? " of the q tile" : "", j);
@@ -316,9 +320,9 @@ static void say_places(const struct places *p, char *out, size_t bytes)
     } else if (p->distance == DISTANCE_KEY) {
         snprintf(out, bytes, "ALiBi adds slope j, j being %s", j);
     } else {
-        snprintf(out, bytes, "ALiBi adds slope %s, i being the diagonal%s%s, j %s", by[p->distance],
-                 p->other_corner ? " of the other corner" : "", p->row_of_tile ? " less the q tile's first row" : "",
-                 j);
+        snprintf(out, bytes, "ALiBi adds slope %s, i being the diagonal%s%s%s, j %s", by[p->distance],
+                 p->other_corner ? " of the other corner" : "", packed,
+                 p->row_of_tile ? " less the q tile's first row" : "", j);
     }
 }
 

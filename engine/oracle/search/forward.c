@@ -250,7 +250,8 @@ static bool forward_vector(const struct search *search, const struct rule *rule,
     return true;
 }
 
-/* l with the sink's weight as the rule has it, exp(factor sink - power m + plus). Where all but nothing is left of l
+/* l with the sink's weight as the rule has it, exp(factor sink - power m + plus); of m and α, where these begin at the
+   sink, m_prev of the first tile. Where all but nothing is left of l
    without the right one, what rounding has left of it is no statement. */
 static bool forward_sink(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                          double *want, double *bound)
@@ -262,6 +263,16 @@ static bool forward_sink(const struct search *search, const struct rule *rule, c
     if (!c->has_sink || (other && (!search->sinks || head < 0 || head >= search->heads)))
         return false;
     const double sink = rule->factor * (other ? (double)search->sinks[head] : c->sink), factor = bound_p_factor(c);
+    if (search->sample->channel < asc_o) {
+        for (int r = 0; r < c->in_q.rows; r++) {
+            search->rows[1][r] = sink / values_natural_m(c);
+            search->loose[r] = t->x.m_prev.loose[r] + 2 * BOUND_U * fabs(search->rows[1][r]);
+        }
+        if (x.tiles_seen == 0 && local_begins_at_sink(c, x.split))
+            x.m_prev = (struct operand){search->rows[1], search->loose, false};
+        search_formula(search, t, &x, want, bound);
+        return true;
+    }
     for (int r = 0; r < c->in_q.rows; r++) {
         const double l = t->x.l_prev.value[r], m = t->x.m_prev.value[r] * values_natural_m(c);
         const double right = isfinite(m) ? factor * exp(c->sink - m) : 0, e = sink - rule->power * m + rule->plus;

@@ -67,7 +67,7 @@ int map_at(const struct map *map, int i)
     case MAP_MODULO:
         return i % map->a;
     case MAP_QUOTIENT:
-        return i / map->a;
+        return i / map->a * (map->b ? map->b : 1);
     case MAP_ROTATED:
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
@@ -203,6 +203,7 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
     for (int a = 2; a < count && n >= 4; a++) {
         offer(&(struct map){.kind = MAP_MODULO, .a = a}, 2 + values, pairs, n, &least, &best);
         offer(&(struct map){.kind = MAP_QUOTIENT, .a = a}, 2 + values, pairs, n, &least, &best);
+        offer(&(struct map){.kind = MAP_QUOTIENT, .a = a, .b = a}, 3 + values, pairs, n, &least, &best);
     }
     for (int a = 2; a < count && n >= 8 && !(least < INFINITY); a++) {
         size_t i = 0;
@@ -214,7 +215,8 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
         for (i = 0; i < n && pairs[i].from % a == 0;)
             i++;
         const int lines = i < n ? (pairs[i].to - pairs[i].from / a) / (pairs[i].from % a) : 0;
-        if (lines > 1 && a * lines * 2 > count) /* of all, not of blocks, whose bits are exchanged */
+        /* Of all, or of blocks whose bits are not merely exchanged. */
+        if (lines > 1 && (a * lines * 2 > count || (count % (a * lines) == 0 && (a & (a - 1) || lines & (lines - 1)))))
             offer(&(struct map){.kind = MAP_TURNED, .a = a, .b = lines}, 3 + 2 * values, pairs, n, &least, &best);
     }
     if (n >= 4 && least > 0) {
@@ -365,7 +367,10 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         snprintf(out, bytes, "%s mod %d", name, map->a);
         return;
     case MAP_QUOTIENT:
-        snprintf(out, bytes, "%s / %d", name, map->a);
+        if (map->b == map->a)
+            snprintf(out, bytes, "%s - %s mod %d", name, name, map->a);
+        else
+            snprintf(out, bytes, "%s / %d", name, map->a);
         return;
     case MAP_ROTATED:
         snprintf(out, bytes, "(%s + %d) mod %d", name, map->a, map->b);

@@ -10,7 +10,7 @@ enum map_kind {
     MAP_PLUS,     /* i + a */
     MAP_CLAMPED,  /* min(i + a, b) */
     MAP_MODULO,   /* i mod a */
-    MAP_QUOTIENT, /* i / a */
+    MAP_QUOTIENT, /* i / a, times b if b is not 0 */
     MAP_ROTATED,  /* (i + a) mod b */
     MAP_FIXED,    /* a */
     MAP_PITCH,    /* i / a * b + i mod a: lines of a, taken to be b apart */

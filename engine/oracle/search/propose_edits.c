@@ -4,6 +4,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
@@ -194,15 +195,18 @@ static void propose_sink(struct search *search)
     const double scale = codes_plain_scale(c), off = bound_ln_factor(c);
     const double of_sink[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, -1}, of_m[] = {1, 0, scale, M_LOG2E, M_LN2, -1};
     const double plus[] = {0, -INFINITY, -off};
-    const struct map heads[] = {{.kind = MAP_QUOTIENT, .a = search->heads / search->kv_heads},
+    const int group = search->heads / search->kv_heads;
+    const bool begins = search->sample->channel < asc_o;
+    const struct map heads[] = {{.kind = MAP_QUOTIENT, .a = group},
+                                {.kind = MAP_QUOTIENT, .a = group, .b = group},
                                 {.kind = MAP_MODULO, .a = search->kv_heads},
                                 {.kind = MAP_PLUS, .a = 1},
                                 {.kind = MAP_PLUS, .a = -1},
                                 {.kind = MAP_FIXED, .a = 0}};
-    if (!c->has_sink || c->conventions.l_sink == ASC_SINK_START)
+    if (begins ? !local_begins_at_sink(c, 0) : !c->has_sink || c->conventions.l_sink == ASC_SINK_START)
         return;
-    for (int i = 0; i < (off != 0 ? 3 : 2); i++)
-        for (int k = 0; k < (plus[i] == -INFINITY ? 1 : 36); k++) {
+    for (int i = 0; i < (begins ? 1 : off != 0 ? 3 : 2); i++)
+        for (int k = 0; k < (plus[i] == -INFINITY ? 1 : 36); k += begins ? 6 : 1) {
             struct rule rule = rule_new(RULE_SINK);
             rule.factor = of_sink[k / 6];
             rule.power = of_m[k % 6];
@@ -234,16 +238,23 @@ static void propose_distances(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
     const bool rows = begins_later(search->sample, true), cols = begins_later(search->sample, false);
-    for (int i = 0; i < DISTANCES * 16; i++) {
+    const int group = search->heads / search->kv_heads, ways = group > 1 ? 32 : 16;
+    for (int i = 0; i < DISTANCES * ways; i++) {
         struct rule rule = rule_new(RULE_SCORE);
         struct places *p = &rule.places;
-        *p = (struct places){true, i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3 & 1, (enum distance)(i / 16), 0, 0};
+        *p = (struct places){.edited = true,
+                             .other_corner = i & 1,
+                             .row_of_tile = i >> 1 & 1,
+                             .col_of_tile = i >> 2 & 1,
+                             .lane = i >> 3 & 1,
+                             .packed = i % ways >> 4 ? group : 0,
+                             .distance = (enum distance)(i / ways)};
         rule.cost = 16; /* a factor of the slope says more simply what it says */
         rule.guess = true;
         /* One of those that say the same. */
         if (p->distance == DISTANCE_OWN || (p->other_corner && c->q_len == c->kv_len) || (p->row_of_tile && !rows) ||
             (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) ||
-            (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile)))
+            (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile || p->packed)))
             continue;
         rule_try(search, &rule);
     }
@@ -339,6 +350,10 @@ void propose_edits(struct search *search)
     case asc_m:
         propose_unit(search);
         propose_turn(search, asc_s);
+        propose_sink(search);
+        break;
+    case asc_alpha:
+        propose_sink(search);
         break;
     case asc_p:
         propose_turn(search, asc_s);

@@ -23,10 +23,12 @@ static bool seen_of(const struct sample_tile *t, int r, int *first, int *last)
 
 /* Rows where a limit of what is seen lies within the tile, and the row whose limit that is, of the tile or of the head;
    or how far off it is. */
-enum limits { LIMIT_OFF, LIMIT_ROW, LIMIT_ROW_OF_HEAD };
+enum limits { LIMIT_OFF, LIMIT_ROW, LIMIT_ROW_OF_HEAD, LIMIT_PACKED_ROW };
 
-static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pairs, size_t most, enum limits of)
+static size_t pair_limits(const struct search *search, bool hidden, struct pair *pairs, size_t most, enum limits of)
 {
+    const struct sample *s = search->sample;
+    const int group = search->heads / search->kv_heads;
     size_t n = 0;
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
@@ -36,8 +38,9 @@ static size_t pair_limits(const struct sample *s, bool hidden, struct pair *pair
                 continue;
             const struct key_range own = schedule_range(t->c, r);
             const int key = t->kv * t->c->bc + (hidden ? first : last), off = key - (hidden ? own.first : own.last);
-            const int from = of == LIMIT_ROW_OF_HEAD ? t->at[AXIS_Q_TILE] * t->c->br + r : r;
-            pairs[n++] = (struct pair){from, of == LIMIT_OFF ? off : from + off};
+            const int row = of >= LIMIT_ROW_OF_HEAD ? t->at[AXIS_Q_TILE] * t->c->br + r : r;
+            pairs[n++] = (struct pair){packed_row(search, t, of == LIMIT_PACKED_ROW ? group : 0, row),
+                                       of == LIMIT_OFF ? off : row + off};
         }
     }
     return n;
@@ -55,7 +58,7 @@ static void propose_edges(struct search *search)
         rule.cost = 3;
         rule_try(search, &rule);
         /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. */
-        size_t n = pair_limits(s, hidden, pairs, PAIRS, LIMIT_OFF);
+        size_t n = pair_limits(search, hidden, pairs, PAIRS, LIMIT_OFF);
         if (n < 4)
             continue;
         int same = 0;
@@ -68,11 +71,15 @@ static void propose_edges(struct search *search)
             continue;
         }
         rule.plus = 0;
-        for (int whole = 0; whole < 2; whole++) {
-            n = pair_limits(s, hidden, pairs, PAIRS, whole ? LIMIT_ROW_OF_HEAD : LIMIT_ROW);
-            rule.rows.whole = whole;
-            rule.cost = 3 + whole + map_fit(pairs, n, whole ? s->tiles[0].c->q_len : s->tiles[0].c->br, &rule.map);
-            if (rule.cost < INFINITY && rule.map.kind != MAP_SAME)
+        const int group = search->heads / search->kv_heads, q_len = s->tiles[0].c->q_len;
+        const int rows[] = {
+            [LIMIT_ROW] = s->tiles[0].c->br, [LIMIT_ROW_OF_HEAD] = q_len, [LIMIT_PACKED_ROW] = q_len * group};
+        for (int of = LIMIT_ROW; of <= (group > 1 ? LIMIT_PACKED_ROW : LIMIT_ROW_OF_HEAD); of++) {
+            n = pair_limits(search, hidden, pairs, PAIRS, (enum limits)of);
+            rule.rows.whole = of >= LIMIT_ROW_OF_HEAD;
+            rule.rows.packed = of == LIMIT_PACKED_ROW ? group : 0;
+            rule.cost = 2 + of + map_fit(pairs, n, rows[of], &rule.map);
+            if (rule.cost < INFINITY && (rule.map.kind != MAP_SAME || rule.rows.packed))
                 rule_try(search, &rule);
         }
     }

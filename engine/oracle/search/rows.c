@@ -88,6 +88,13 @@ int flat_row(const struct search *search, enum asc_channel of, int head, int row
     return source ? (head / beside * source->rows.rows + row) * beside + head % beside : -1;
 }
 
+int packed_row(const struct search *search, const struct sample_tile *t, int group, int row)
+{
+    const int head = t->at[AXIS_HEAD];
+    const bool beside = t->c->conventions.kv_head_map == ASC_HEADS_INTERLEAVED;
+    return group == 0 ? row : row * group + (beside ? head / search->kv_heads : head % group);
+}
+
 static void take_flat(const struct search *search, const struct rule *rule, const struct sample_tile *t, int row,
                       double *out, double *loose)
 {
@@ -243,8 +250,9 @@ bool seen_forward(struct search *search, const struct rule *rule, const struct s
     if (rule->col_map.kind != MAP_SAME)
         return seen_by_column(search, rule, t, want, bound);
     for (int r = 0; r < t->c->in_q.rows; r++) {
+        const int row = packed_row(search, t, rule->rows.packed, above + r);
         const struct key_range own = schedule_range(t->c, r),
-                               other = schedule_range(t->c, map_at(&rule->map, above + r) - above);
+                               other = schedule_range(t->c, map_at(&rule->map, row) - above);
         const int from = (rule->rows.hidden ? other.first + (int)rule->plus : own.first) - first;
         const int to = (rule->rows.hidden ? own.last : other.last + (int)rule->plus) - first;
         search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;

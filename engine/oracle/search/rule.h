@@ -87,7 +87,8 @@ struct from_rows {
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
     bool of_batch;            /* it counts the heads of a batch, not of all */
     bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
-    bool partly;              /* only elements of the operand's tile for which this holds, by row or by column */
+    int packed;  /* RULE_SEEN: with whole: the rule's map is of packed_row() of so many heads; 0: of rows */
+    bool partly; /* only elements of the operand's tile for which this holds, by row or by column */
     struct term only;
 };
 
@@ -110,6 +111,7 @@ struct places {
     bool row_of_tile;  /* i counts from the q tile's first row */
     bool col_of_tile;  /* j counts from the kv tile's first key */
     bool lane;         /* of the column it has the lane alone, its remainder by 32 */
+    int packed;        /* i is that of row packed_row() of so many heads; 0: of its own */
     enum distance distance;
     int row_step, col_step; /* of the attention bias: the element at i row_step + j col_step of its head's */
 };
@@ -230,6 +232,9 @@ int count_sources(const struct search *search, enum asc_channel of); /* heads of
 /* A row's number among those of all heads of a tensor, as they lie in memory: head after head, or those of a position
    side by side; -1: there is none. */
 int flat_row(const struct search *search, enum asc_channel of, int head, int row);
+/* The number of a row of t's head among the rows of all heads of its kv head, as kernels pack them into tiles: row
+   `row` of each of the `group` heads beside each other. 0 heads: the row. */
+int packed_row(const struct search *search, const struct sample_tile *t, int group, int row);
 int head_of(const struct search *search, const struct sample_tile *t, enum asc_channel of); /* through the batches */
 int heads_of(const struct search *search, enum asc_channel of);                             /* of a batch */
 /* Where the rule's map of heads leads from that of a tile. */

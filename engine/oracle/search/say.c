@@ -555,7 +555,7 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
             rule->rows.hidden ? "before" : "after", limit);
         return;
     }
-    if (rule->map.kind == MAP_SAME) {
+    if (rule->map.kind == MAP_SAME && !rule->rows.packed) {
         const int n = (int)fabs(rule->plus);
         const bool more = (rule->plus > 0) != rule->rows.hidden;
         add(out, bytes, "the mask's %s key is off by %+d: ", limit, (int)rule->plus);
@@ -565,9 +565,12 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
             add(out, bytes, "rows see up to %d keys too %s", n, more ? "many" : "few");
         return;
     }
-    map_words(&rule->map, "r", words, sizeof words);
+    map_words(&rule->map, rule->rows.packed ? "n" : "r", words, sizeof words);
     add(out, bytes, "the %s key that row r%s sees is that of row %s", limit, rule->rows.whole ? " of the head" : "",
         words);
+    if (rule->rows.packed)
+        add(out, bytes, ", n being r * %d + g, its place among packed rows, and g the head's number in its group",
+            rule->rows.packed);
 }
 
 static void say_weight(const struct rule *rule, char *out, size_t bytes)

@@ -52,6 +52,24 @@ static void one_is_not_many(void **state)
     expect(asc_s, seen, "the mask's first key is off by -64: rows see up to 64 keys too many");
 }
 
+static void packed_rows(void **state)
+{
+    (void)state;
+    struct rule seen = of(RULE_SEEN), alibi = of(RULE_SCORE), sink = of(RULE_SINK);
+    seen.rows.whole = true;
+    seen.rows.packed = 3;
+    expect(asc_s, seen,
+           "the last key that row r of the head sees is that of row n, n being r * 3 + g, its place among packed rows, "
+           "and g the head's number in its group");
+    alibi.places = (struct places){.edited = true, .packed = 3, .distance = DISTANCE_AWAY};
+    expect(
+        asc_s, alibi,
+        "ALiBi adds slope -|i - j|, i being the diagonal of row r * 3 + g, g being the head's number in its group, j "
+        "the key");
+    sink.rows.head = (struct map){.kind = MAP_QUOTIENT, .a = 3, .b = 3};
+    expect(asc_alpha, sink, "the sink is that of head h - h mod 3 where it should be h");
+}
+
 static void the_last_tile_has_none_after_it(void **state)
 {
     (void)state;
@@ -130,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_not_many),
+        cmocka_unit_test(packed_rows),
         cmocka_unit_test(the_last_tile_has_none_after_it),
         cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
         cmocka_unit_test(a_scale_is_that_of_another_group_or_head),
