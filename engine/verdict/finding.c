@@ -238,7 +238,8 @@ void finding_explained(const struct finding *f, int shorter, char *out, size_t b
 {
     const struct cause_evidence *e = &f->evidence;
     if (f->explained[0]) {
-        snprintf(out, bytes, "%s: %s", channel_label(f->channel), cause_sentence(f->cause));
+        snprintf(out, bytes, "%s: %s%s%s", channel_label(f->channel), cause_sentence(f->cause), shorter < 2 ? ": " : "",
+                 shorter < 2 ? f->explained : "");
         return;
     }
     char of[48] = "", rounding[48] = "", detail[sizeof f->detail + 4] = "";
