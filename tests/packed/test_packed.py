@@ -82,6 +82,24 @@ class Packed(unittest.TestCase):
         self.clean(by_query, "-o", "b.st")
         self.assertEqual(self.channels("a.st"), self.channels("b.st"))
 
+    def test_every_fragment(self):
+        """Rows of one head, said row by row, are recorded and fed as they are behind ASC_AT."""
+        shape = ("heads=4", "kv_heads=2", "q_len=150", "kv_len=130", "causal=bottom-right", "head_dim=64")
+        for name in ("ladder.cuh", "wmma.cuh"):
+            (self.folder / name).write_text((ROOT / "kernels" / name).read_text(encoding="utf-8"), encoding="utf-8")
+        for name in ("fp16_mma", "v2c_wmma"):
+            with self.subTest(name=name):
+                source = (ROOT / f"kernels/{name}.cu").read_text(encoding="utf-8")
+                self.assertEqual(source.count("ASC_AT(batch, head, q_tile)"), 1)
+                by_rows = self.folder / "k.cu"
+                by_rows.write_text(source.replace("ASC_AT(batch, head, q_tile)",
+                                                  "ASC_AT_ROWS(batch, r, BR, head, q_tile * BR + r)"), encoding="utf-8")
+                self.clean(ROOT / f"kernels/{name}.cu", "-o", "a.st", shape=shape)
+                self.clean(by_rows, "-o", "b.st", shape=shape)
+                self.assertEqual(self.channels("a.st"), self.channels("b.st"))
+                status, out = self.run_it(by_rows, "--isolate=p", shape=shape)
+                self.assertEqual((status, "every stage is clean" in out), (0, True), out)
+
     def test_one_q_tile(self):
         """Of a packed tile with four heads one is recorded: nothing of the others is written, or counted as lost."""
         status, out = self.run_it(KERNEL, "--set=capture.heads=5", "--set=capture.q_tiles=1", "--isolate=v")

@@ -52,8 +52,13 @@ template <int D, bool CAUSAL> __global__ void all_macros(const __half *x, float 
         ASC_RECORD(s, j, i, 4, warp * 4 + i, lane, acc[i]); // probe
         for (int e = 0; e < 4; e++)
             sum += acc[e];
-        ASC_RECORD_ROW(l, j, threadIdx.x % 16, true, sum);      // probe
-        ASC_RECORD_ROW(m, j, threadIdx.x % 16, warp == 0, sum); // probe
+        ASC_RECORD_ROW(l, j, threadIdx.x % 16, true, sum);                                   // probe
+        {                                                                                    // probe
+            ASC_AT_ROWS(blockIdx.y / heads, r, 16, blockIdx.y % heads, 16 * blockIdx.x + r); // probe
+            ASC_RECORD_ROW(lse, 0, threadIdx.x % 16, warp == 0, sum);                        // probe
+            ASC_RECORD_SHARED(k, j, r, 16, c, D, tile[r * D + c]);                           // probe
+        }                                                                                    // probe
+        ASC_RECORD_ROW(m, j, threadIdx.x % 16, warp == 0, sum);                              // probe
         wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> rows;
         wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> cols;
         wmma::fragment<wmma::accumulator, 16, 16, 16, float> product;
