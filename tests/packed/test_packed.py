@@ -5,15 +5,13 @@ its head and query are."""
 import os
 import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
 import tap  # noqa: E402
+from in_folder import BUILD, InFolder  # noqa: E402
 from attnscope import safetensors  # noqa: E402
 from attnscope.safetensors import File  # noqa: E402
 
@@ -21,18 +19,10 @@ KERNEL = ROOT / "tests/packed/decode_packed.cu"
 SHAPE = ("dtype=f32", "batch=2", "heads=8", "kv_heads=2", "q_len=10", "kv_len=89", "causal=bottom-right")
 
 
-class Packed(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
+class Packed(InFolder):
     def run_it(self, kernel, *words, shape=SHAPE):
-        done = subprocess.run([BUILD / "attnscope", "run", str(kernel), *words, *(f"--set=shape.{s}" for s in shape)],
-                              cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, timeout=100, check=False,
-                              env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
-        return done.returncode, done.stdout + done.stderr
+        status, out, err = self.command("run", kernel, *words, *(f"--set=shape.{s}" for s in shape))
+        return status, out + err
 
     def changed(self, *pairs):
         """The kernel with other texts in some places."""
@@ -147,11 +137,9 @@ class Packed(unittest.TestCase):
     def test_random_correct_runs(self):
         for seed, words in enumerate((("shape.page_size=none",), ("shape.sink=yes", "shape.alibi=yes"))):
             sequences = ["--sequences"] if "shape.page_size=none" in words else []
-            done = subprocess.run([BUILD / "tests/random_runs", "--small", *sequences, "15", str(30 + seed),
-                                   "tests/packed/decode_packed.cu", "shape.dtype=f32", "shape.head_dim=64",
-                                   "shape.causal=bottom-right", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, text=True, timeout=300, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout)
+            self.clean_runs("--small", *sequences, "15", str(30 + seed),
+                            "tests/packed/decode_packed.cu", "shape.dtype=f32", "shape.head_dim=64",
+                            "shape.causal=bottom-right", *words)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,14 @@
 a kernel does not take is refused by name; a trace of them is an input like any other."""
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
 import tap  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from attnscope import safetensors  # noqa: E402
 from attnscope.safetensors import File  # noqa: E402
 
@@ -24,18 +20,7 @@ Q_LENS, KV_LENS = (130, 1, 64, 0), (200, 64, 0, 7)
 LENGTHS = (f"q_lens={','.join(map(str, Q_LENS))}", f"kv_lens={','.join(map(str, KV_LENS))}")
 
 
-class Sequences(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def command(self, *words):
-        done = subprocess.run([BUILD / "attnscope", *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
-                              env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
-        return done.returncode, done.stdout, done.stderr
-
+class Sequences(InFolder):
     def run_shape(self, kernel, *shape, words=()):
         return self.command("run", kernel, *words, "--set=shape.heads=2", *(f"--set=shape.{s}" for s in shape))
 
@@ -142,9 +127,7 @@ class Sequences(unittest.TestCase):
             self.assertIn(expected, err)
 
     def test_random_correct_runs(self):
-        done = subprocess.run([BUILD / "tests/random_runs", "--sequences", "15", "7", "kernels/varlen_paged.cu"], cwd=ROOT,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.clean_runs("--sequences", "15", "7", "kernels/varlen_paged.cu")
 
 
 if __name__ == "__main__":

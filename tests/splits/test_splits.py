@@ -2,19 +2,15 @@
 """Kv tiles that are dealt to splits as a scheduler's list says: right runs are clean, isolated, bounded and replayed too; a
 trace keeps the map and its numbers are checked; each mistake is said as what it is."""
 
-import os
 import struct
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
 import tap  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from attnscope.safetensors import File  # noqa: E402
 
 KERNEL = ROOT / "kernels/work_list.cu"
@@ -32,18 +28,7 @@ SAID = {
 }
 
 
-class Splits(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def command(self, *words):
-        done = subprocess.run([BUILD / "attnscope", *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
-                              env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
-        return done.returncode, done.stdout, done.stderr
-
+class Splits(InFolder):
     def run_kernel(self, kernel, *words):
         return self.command("run", kernel, *(f"--set=shape.{s}" for s in SHAPE), *words)
 
@@ -151,10 +136,8 @@ class Splits(unittest.TestCase):
 
     def test_random_correct_runs(self):
         for define in (0, 1):
-            done = subprocess.run([BUILD / "tests/random_runs", "--sequences", "15", "7", "kernels/work_list.cu",
-                                   f"scenario.define=PER_BATCH={define}"], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, text=True, timeout=300, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout)
+            self.clean_runs("--sequences", "15", "7", "kernels/work_list.cu",
+                            f"scenario.define=PER_BATCH={define}")
 
 
 if __name__ == "__main__":

@@ -4,18 +4,14 @@ not take is refused by name; a trace of them is an input like any other."""
 
 import json
 import math
-import os
-import subprocess
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
 import tap  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from attnscope.safetensors import File  # noqa: E402
 
 KERNEL = ROOT / "kernels/mla.cu"
@@ -63,18 +59,7 @@ ASC_KERNEL(hosted)
 """
 
 
-class Values(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def command(self, *words):
-        done = subprocess.run([BUILD / "attnscope", *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
-                              env={**os.environ, "ATTNSCOPE_BACKEND": "cpu", "ATTNSCOPE_PROGRESS": "no"})
-        return done.returncode, done.stdout, done.stderr
-
+class Values(InFolder):
     def run_shape(self, kernel, *shape, words=()):
         base = ("heads=4", "q_len=40", "kv_len=70")
         return self.command("run", kernel, *words, *(f"--set=shape.{s}" for s in (*base, *shape)))
@@ -190,9 +175,7 @@ class Values(unittest.TestCase):
                 self.assertIn(expected, err)
 
     def test_random_correct_runs(self):
-        done = subprocess.run([BUILD / "tests/random_runs", "--small", "--sequences", "--values", "15", "7", "kernels/mla.cu"],
-                              cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.clean_runs("--small", "--sequences", "--values", "15", "7", "kernels/mla.cu")
 
 
 if __name__ == "__main__":
