@@ -59,8 +59,11 @@ struct asc_strides {
     int64_t batch, head, row, col;
 };
 
-/* What one run computes: O = softmax(scale Q Kt, capped, biased, masked) V. Lengths in elements; the pointers are the
-   debuggee's (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
+/* Room for a formula and its end, see shape.mask and shape.score_mod of docs/scenarios.md. */
+#define ASC_FORMULA_BYTES 256
+
+/* What one run computes: O = softmax(scale Q Kt, capped, modified, biased, masked) V. Lengths in elements; the pointers
+   are the debuggee's (device memory on a GPU) and NULL on attnscope's side. lse is always [batch][heads][q_len] f32. */
 struct asc_problem {
     int32_t batch, heads, kv_heads, q_len, kv_len;
     int32_t head_dim;   /* of q and k */
@@ -82,6 +85,8 @@ struct asc_problem {
     /* 1: the score of query i and key j gets a bias of -slope |diagonal - j|, slope being its head's. */
     int32_t has_alibi;
     int32_t bias_kind; /* enum asc_bias: the score gets bias[batch][head][i][j] */
+    int32_t
+        mask_kind; /* enum asc_bias: query i sees key j where mask[batch][head][i][j] is not 0, and all else lets it */
     /* 1: each sequence has a length of its own, from 0 to q_len or kv_len, see asc_q_len() and asc_kv_len(), which all
        that is said of q_len and kv_len is true of: the diagonal of a sequence is by its own lengths. With BHLD and BLHD
        the rows behind it hold NaN. */
@@ -95,6 +100,9 @@ struct asc_problem {
     int32_t left_pad;
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
+    /* What the mask was made by, "": by no formula; what a score s behind the soft cap becomes, "": it stays. What a
+       kernel computes of them stands in its code; here it may look whether that is what is asked for. */
+    char mask_formula[ASC_FORMULA_BYTES], score_mod[ASC_FORMULA_BYTES];
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k, with head_dim_v in the place of head_dim; so is o */
@@ -106,9 +114,10 @@ struct asc_problem {
     void *o;              /* as q, of the kernel's own output type */
     float *lse;
     /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
-    const float *sink;  /* [heads] */
-    const float *alibi; /* [heads] slopes */
-    const float *bias;  /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
+    const float *sink;   /* [heads] */
+    const float *alibi;  /* [heads] slopes */
+    const float *bias;   /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
+    const uint8_t *mask; /* as bias, see asc_mask_strides(): 1 or, where the key is hidden, 0 */
     /* [batch]; NULL: all are q_len, or kv_len. attnscope's side has them too. */
     const int32_t *q_lens, *kv_lens;
     /* [batch + 1]: row i of a sequence is row cu_seqlens_q[batch] + i of q and o, key j row cu_seqlens_k[batch] + j of
@@ -195,10 +204,10 @@ static inline struct asc_strides asc_strides_of_o(const struct asc_problem *prob
     return asc_strides_wide(problem, heads, rows, problem->head_dim_v);
 }
 
-/* Where bias[b][h][i] begins; a stride is 0 along a dimension the bias has not. */
-static inline struct asc_strides asc_bias_strides(const struct asc_problem *problem)
+/* Where what has a value for each query and key, of enum asc_bias `kind`, begins for [b][h][i]; a stride is 0 along a
+   dimension it has not. */
+static inline struct asc_strides asc_pair_strides(const struct asc_problem *problem, int32_t kind)
 {
-    const int32_t kind = problem->bias_kind;
     const int per_head = kind == ASC_BIAS_PER_HEAD || kind == ASC_BIAS_FULL;
     const int per_batch = kind == ASC_BIAS_PER_BATCH || kind == ASC_BIAS_FULL;
     const int64_t rows = problem->q_len, row = problem->kv_len;
@@ -209,14 +218,31 @@ static inline struct asc_strides asc_bias_strides(const struct asc_problem *prob
     s.col = 1;
     return s;
 }
-
-/* How many elements the bias has; 0: there is none. */
-static inline uint64_t asc_bias_count(const struct asc_problem *problem)
+static inline struct asc_strides asc_bias_strides(const struct asc_problem *problem)
 {
-    const struct asc_strides s = asc_bias_strides(problem);
+    return asc_pair_strides(problem, problem->bias_kind);
+}
+static inline struct asc_strides asc_mask_strides(const struct asc_problem *problem)
+{
+    return asc_pair_strides(problem, problem->mask_kind);
+}
+
+/* How many elements it has; 0: there is none. */
+static inline uint64_t asc_pair_count(const struct asc_problem *problem, int32_t kind)
+{
+    const struct asc_strides s = asc_pair_strides(problem, kind);
     const uint64_t one = (uint64_t)problem->q_len * (uint64_t)problem->kv_len;
     const uint64_t heads = s.head ? (uint64_t)problem->heads : 1, batch = s.batch ? (uint64_t)problem->batch : 1;
-    return problem->bias_kind == ASC_BIAS_NONE ? 0 : one * heads * batch;
+    return kind == ASC_BIAS_NONE ? 0 : one * heads * batch;
+}
+
+static inline uint64_t asc_bias_count(const struct asc_problem *problem)
+{
+    return asc_pair_count(problem, problem->bias_kind);
+}
+static inline uint64_t asc_mask_count(const struct asc_problem *problem)
+{
+    return asc_pair_count(problem, problem->mask_kind);
 }
 
 /* How split KV deals the kv tiles to its states: ranges of asc_split_tiles() each, one after the other; tile t to state
@@ -325,8 +351,8 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
                                                 : head / (problem->heads / problem->kv_heads);
 }
 
-/* What a kernel may add to a score. */
-enum asc_addend { ASC_ALIBI, ASC_BIAS };
+/* What a kernel may do with a score: add to it, hide it by a mask of any shape, compute a formula of it. */
+enum asc_addend { ASC_ALIBI, ASC_BIAS, ASC_MASK, ASC_SCORE_MOD };
 
 /* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
 enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };

@@ -1,12 +1,24 @@
 #include "engine/oracle/bias.h"
 
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/score_mod.h"
 #include <math.h>
 #include <stdlib.h>
 
 int bias_terms(const struct oracle_case *c)
 {
     return (c->alibi_slope != 0) + (c->bias.data != NULL);
+}
+
+bool bias_changes(const struct oracle_case *c)
+{
+    return bias_terms(c) > 0 || c->score_mod;
+}
+
+double bias_modified(const struct oracle_case *c, int r, int key, double score)
+{
+    double unused = 0;
+    return (c->score_mod ? score_mod_at(c, r, key, score, &unused) : score) + bias_at(c, r, key, &unused);
 }
 
 /* FlashAttention-2 (csrc/flash_attn/src/mask.h) adds alibi_slope * col_idx where its Is_causal holds, and subtracts

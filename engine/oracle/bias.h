@@ -1,4 +1,4 @@
-/* What is added to scores behind the soft cap: ALiBi and a bias tensor. */
+/* What becomes of scores behind the soft cap: a formula (score_mod.h), ALiBi and a bias tensor. */
 #ifndef ORACLE_BIAS_H
 #define ORACLE_BIAS_H
 
@@ -6,6 +6,11 @@
 
 /* How many of the two the case has. 0: scores have no bias. */
 int bias_terms(const struct oracle_case *c);
+
+/* Whether there is anything behind the soft cap that changes scores: a formula, or a bias. */
+bool bias_changes(const struct oracle_case *c);
+/* What that makes of a score in natural units. */
+double bias_modified(const struct oracle_case *c, int r, int key, double score);
 
 /* The bias of row r and key `key` in natural units, and the sum of the terms' magnitudes. -inf: the bias hides the key.
  */

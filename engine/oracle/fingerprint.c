@@ -20,7 +20,7 @@ static double as_captured(enum dtype t, float x)
 
 static bool is_masked(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row, int col)
 {
-    return ch == asc_s && !values_mask_later(c) && (col < s->at.hidden[row] || col >= s->at.visible[row]);
+    return ch == asc_s && !values_mask_later(c) && !operands_see(&s->at, row, col);
 }
 
 /* Whether an element of S or U is the product and nothing else: finite, and not masked. */

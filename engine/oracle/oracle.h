@@ -53,6 +53,8 @@ struct coding {
     int quantized; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
 };
 
+struct expression;
+
 /* What a verdict is asked about: one (batch, head, q tile) of a run. */
 struct oracle_case {
     /* As the float the kernel was given; where Q and K are multiplied as codes and S is in their unit (convention
@@ -66,6 +68,12 @@ struct oracle_case {
     bool has_sink;
     double sink, alibi_slope;
     struct matrix bias;
+    /* u8 [valid rows of this q tile][kv_len], 0 where a key is hidden whatever else lets it be seen; data NULL: none.
+     */
+    struct matrix mask;
+    struct matrix other_mask[OTHER_BIASES]; /* as other_bias */
+    const struct expression *score_mod;     /* what a score becomes behind the soft cap; NULL: it stays */
+    int32_t place[2];                       /* batch, head */
     struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
     int kv_splits, kv_deal;                 /* as in struct asc_plan */
     const int32_t *states;                  /* [kv_tiles + 1] as a trace has them; NULL unless ASC_DEAL_MAP */

@@ -126,7 +126,7 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     const struct asc_conventions *conventions = &c->conventions;
     const int unit = conventions->s_unit, fold = conventions->q_fold;
     const float scale = (float)c->scale, log2_e = (float)M_LOG2E;
-    if ((c->softcap > 0 && !values_capped_later(c)) || (bias_terms(c) && !values_biased_later(c)))
+    if ((c->softcap > 0 && !values_capped_later(c)) || (bias_changes(c) && !values_biased_later(c)))
         return 0;
     /* In which order the scales of codes join the factor, nobody says; and they are another pair in each head. */
     if (c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c))

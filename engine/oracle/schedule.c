@@ -29,10 +29,36 @@ struct key_range schedule_range(const struct oracle_case *c, int r)
     return (struct key_range){(int)clamp(first, 0, last), (int)last};
 }
 
+/* The mask of row r; NULL: there is none. */
+static const uint8_t *mask_of(const struct oracle_case *c, int r)
+{
+    return c->mask.data ? (const uint8_t *)c->mask.data + r * c->mask.row_stride : NULL;
+}
+
+bool schedule_shows(const struct oracle_case *c, int r, int key)
+{
+    const struct key_range keys = schedule_range(c, r);
+    return key >= keys.first && key < keys.last && (!c->mask.data || mask_of(c, r)[key]);
+}
+
+static int count_keys(const struct oracle_case *c, int r, int first, int last)
+{
+    const uint8_t *mask = mask_of(c, r);
+    int n = mask ? 0 : last - first;
+    for (int key = first; mask && key < last; key++)
+        n += mask[key] != 0;
+    return n;
+}
+
 int schedule_keys(const struct oracle_case *c, int r)
 {
     const struct key_range keys = schedule_range(c, r);
-    return keys.last - keys.first;
+    return count_keys(c, r, keys.first, keys.last);
+}
+
+int schedule_keys_of(const struct oracle_case *c, int r, int kv)
+{
+    return count_keys(c, r, kv * c->bc + schedule_hidden(c, r, kv), kv * c->bc + schedule_visible(c, r, kv));
 }
 
 int schedule_cols(const struct oracle_case *c, int kv)
@@ -42,7 +68,14 @@ int schedule_cols(const struct oracle_case *c, int kv)
 
 int schedule_visible(const struct oracle_case *c, int r, int kv)
 {
-    return (int)clamp(schedule_range(c, r).last - (int64_t)kv * c->bc, 0, c->bc);
+    const struct key_range keys = schedule_range(c, r);
+    const int64_t tile = (int64_t)kv * c->bc;
+    const int first = (int)clamp(keys.first - tile, 0, c->bc);
+    const uint8_t *mask = mask_of(c, r);
+    int last = (int)clamp(keys.last - tile, 0, c->bc);
+    while (mask && last > first && !mask[tile + last - 1])
+        last--;
+    return last;
 }
 
 bool schedule_sees(const struct oracle_case *c, int kv)
@@ -55,7 +88,13 @@ bool schedule_sees(const struct oracle_case *c, int kv)
 
 int schedule_hidden(const struct oracle_case *c, int r, int kv)
 {
-    return (int)clamp(schedule_range(c, r).first - (int64_t)kv * c->bc, 0, schedule_visible(c, r, kv));
+    const int64_t tile = (int64_t)kv * c->bc;
+    const int last = schedule_visible(c, r, kv);
+    const uint8_t *mask = mask_of(c, r);
+    int first = (int)clamp(schedule_range(c, r).first - tile, 0, last);
+    while (mask && first < last && !mask[tile + first])
+        first++;
+    return first;
 }
 
 bool schedule_masked(const struct oracle_case *c, int kv)

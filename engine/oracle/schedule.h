@@ -13,17 +13,21 @@ struct key_range {
 /* The key on row r's diagonal, from which mask, window and ALiBi count. */
 int64_t schedule_diagonal(const struct oracle_case *c, int r);
 
-/* The keys row r of this q tile may see: the causal mask's and the window's, both counted from the row's diagonal. */
+/* The keys that causal mask and window, both counted from the row's diagonal, leave to row r of this q tile. */
 struct key_range schedule_range(const struct oracle_case *c, int r);
 
-/* How many those are. 0: the row has no key at all. */
+/* Whether row r sees a key: it is one of those, and no mask hides it. */
+bool schedule_shows(const struct oracle_case *c, int r, int key);
+
+/* How many it sees. 0: the row has no key at all. And how many of kv tile kv. */
 int schedule_keys(const struct oracle_case *c, int r);
+int schedule_keys_of(const struct oracle_case *c, int r, int kv);
 
 /* Columns of kv tile `kv` that exist: keys below kv_len. */
 int schedule_cols(const struct oracle_case *c, int kv);
 
-/* Of the columns of kv tile `kv` row r may see schedule_hidden .. schedule_visible - 1; both are equal where it may see
-   none. */
+/* Of the columns of kv tile `kv` row r sees schedule_hidden .. schedule_visible - 1, of these, where there is a mask,
+   the first and the last for sure; both are equal where it sees none. */
 int schedule_hidden(const struct oracle_case *c, int r, int kv);
 int schedule_visible(const struct oracle_case *c, int r, int kv);
 /* Whether any row sees any key of it. */

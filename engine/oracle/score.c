@@ -7,6 +7,7 @@
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/multiply.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/score_mod.h"
 #include "engine/oracle/values.h"
 
 /* A value that float64 arithmetic could not give from finite operands makes no statement. */
@@ -46,6 +47,24 @@ static double bias_score(const struct oracle_case *c, const struct operands *x, 
     }
     *bound += bound_bias(score, size, bias_terms(c));
     return score + x->bias[i] / natural;
+}
+
+/* What the formula of scores makes of them, as bias_score(). */
+static double modify_score(const struct oracle_case *c, const struct operands *x, size_t i, double natural,
+                           double score, double *bound)
+{
+    double off = *bound * fabs(natural);
+    const int r = (int)(i / (size_t)x->cols), key = x->kv * c->bc + (int)(i % (size_t)x->cols);
+    const double modified = score_mod_at(c, r, key, score * natural, &off);
+    *bound = off / fabs(natural);
+    return modified / natural;
+}
+
+static void modify_product(const struct oracle_case *c, const struct operands *x, const struct score_product *product)
+{
+    const double natural = values_natural_s(c);
+    for (size_t i = 0; i < (size_t)c->in_q.rows * (size_t)x->cols; i++)
+        product->want[i] = modify_score(c, x, i, natural, product->want[i], &product->bound[i]);
 }
 
 static void bias_product(const struct oracle_case *c, const struct operands *x, const struct score_product *product)
@@ -103,6 +122,8 @@ void local_score(const struct oracle_case *c, const struct operands *x, const st
     scale_rows_and_columns(x, rows, product->bound);
     if (c->softcap > 0 && !values_capped_later(c))
         cap_product(c, product, (size_t)rows * (size_t)cols);
+    if (c->score_mod && !values_biased_later(c))
+        modify_product(c, x, product);
     const bool biased = bias_terms(c) && !values_biased_later(c);
     if (biased)
         bias_product(c, x, product);
@@ -116,6 +137,9 @@ void local_score(const struct oracle_case *c, const struct operands *x, const st
         for (int col = first; biased && col < last; col++)
             if (x->bias[(size_t)r * (size_t)cols + (size_t)col] == -INFINITY)
                 want[col] = -INFINITY, bound[col] = 0;
+        for (int col = first; x->mask && !keeps_masked && col < last; col++)
+            if (!operands_see(x, r, col))
+                want[col] = masked, bound[col] = 0;
         for (int col = last; col < cols; col++)
             want[col] = masked, bound[col] = 0;
     }
@@ -182,15 +206,15 @@ void local_use_scores(const struct oracle_case *c, struct operands *x, struct ex
 
 void local_see_scores(const struct oracle_case *c, const struct operands *x, const struct score_view *view)
 {
-    const int cols = x->cols, cap = values_capped_later(c), bias = values_biased_later(c);
-    const int converts = cap || bias, mask = values_mask_later(c);
+    const int cols = x->cols, cap = values_capped_later(c), later = values_biased_later(c);
+    const int converts = cap || later, mask = values_mask_later(c);
     const double natural = converts ? values_natural_s(c) : 1;
     for (int r = 0; r < c->in_q.rows; r++) {
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             double score = view->value[i];
             double loose = view->loose[i];
-            if (mask && (col < x->hidden[r] || col >= x->visible[r])) {
+            if (mask && !operands_see(x, r, col)) {
                 score = -INFINITY;
                 loose = 0;
             } else if (converts && isfinite(score)) {
@@ -198,7 +222,9 @@ void local_see_scores(const struct oracle_case *c, const struct operands *x, con
                 loose = loose * natural + bound_folded_scales(c, score);
                 if (cap)
                     score = cap_score(c, score, &loose);
-                if (bias)
+                if (later && c->score_mod)
+                    score = modify_score(c, x, i, 1, score, &loose);
+                if (later && bias_terms(c))
                     score = bias_score(c, x, i, 1, score, &loose);
             }
             view->out[i] = score;

@@ -341,6 +341,8 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->weighed_p = false;
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
+    s->at.mask = c->mask.data ? (const uint8_t *)c->mask.data + (ptrdiff_t)kv * c->bc : NULL;
+    s->at.mask_row = c->mask.row_stride;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (!channel_per_kv(ch))
             continue;
@@ -422,9 +424,9 @@ static void take_masked(const struct judge_scratch *s, const struct oracle_case 
     const int is_value = c->conventions.s_masked == ASC_MASKED_VALUE, later = ch == asc_s && values_mask_later(c);
     const double masked = ch == asc_p ? 0 : is_value ? (double)c->conventions.s_masked_value : -INFINITY;
     for (int r = 0; r < m->rows; r++)
-        for (int col = s->at.hidden[r] == 0 ? s->at.visible[r] : 0; col < m->cols; col++) {
+        for (int col = s->at.hidden[r] == 0 && !s->at.mask ? s->at.visible[r] : 0; col < m->cols; col++) {
             const size_t i = (size_t)r * (size_t)m->cols + (size_t)col;
-            if (col >= s->at.hidden[r] && col < s->at.visible[r])
+            if (operands_see(&s->at, r, col))
                 continue;
             if (isnan(stage->got[i]) && !values_element_written(m, (size_t)(r * m->row_stride + col)))
                 stage->got[i] = later ? stage->want[LOCAL][i] : masked;

@@ -42,8 +42,10 @@ struct operands {
     int kv, cols;                /* the kv tile and its columns */
     int split;                   /* which split of the keys is walked through */
     int tiles_seen;              /* tiles of it of which something was computed, before this one */
-    const int *hidden, *visible; /* [R] each row may see columns hidden .. visible - 1 of the tile */
-    bool s_recorded;             /* S of this tile was captured */
+    const int *hidden, *visible; /* [R] each row sees columns hidden .. visible - 1 of the tile, see operands_see() */
+    const uint8_t *mask; /* [R], mask_row apart, of the tile's columns: not those that are 0; NULL: all of these */
+    int64_t mask_row;
+    bool s_recorded; /* S of this tile was captured */
     /* Of each channel the captured values, or where there are none the expected ones; Q, K and V as they are used. */
     struct operand of[ASC_CHANNELS];
     /* What of Q, K and V takes part in sums of magnitudes: their own values, signs and all, where nothing makes the
@@ -193,6 +195,12 @@ struct judge_scratch {
     bool exact_q;             /* local formulas read the original Q */
     bool exact_k;             /* local_s has worked on this tile and has read the original K */
 };
+
+/* Whether row r sees a column of the tile. */
+static inline bool operands_see(const struct operands *x, int r, int col)
+{
+    return col >= x->hidden[r] && col < x->visible[r] && (!x->mask || x->mask[r * x->mask_row + col]);
+}
 
 /* Makes room for the case and points all buffers into it. Returns -1 where memory ran out. */
 int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c);

@@ -134,7 +134,7 @@ bool values_capped_later(const struct oracle_case *c)
 
 bool values_biased_later(const struct oracle_case *c)
 {
-    return bias_terms(c) && (c->conventions.s_at == ASC_S_CAPPED || c->conventions.s_at == ASC_S_DOT);
+    return bias_changes(c) && (c->conventions.s_at == ASC_S_CAPPED || c->conventions.s_at == ASC_S_DOT);
 }
 
 bool values_natural_later(const struct oracle_case *c)

@@ -12,8 +12,10 @@ static int same_problem(const struct asc_problem *a, const struct asc_problem *b
 {
     int same = a->scale == b->scale && a->softcap == b->softcap;
 #define PROBLEM_INTEGER(name) same = same && a->name == b->name;
+#define PROBLEM_TEXT(name) same = same && strcmp(a->name, b->name) == 0;
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_TEXT
     return same;
 }
 
@@ -27,6 +29,7 @@ static bool same_tensor(const struct trace *a, const struct trace *b, char which
                          : which == 'v' ? l->v.bytes
                          : which == 's' ? l->sink.bytes
                          : which == 'a' ? l->alibi.bytes
+                         : which == 'm' ? l->mask.bytes
                                         : l->bias.bytes;
     if (!of_a || !of_b)
         return of_a == of_b;
@@ -79,8 +82,10 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
         return err_set(err, ERR_INPUT, path, "cannot feed this run: its Q, K or V are not this run's inputs");
     if (!same_scales(run, from, 'q') || !same_scales(run, from, 'k') || !same_scales(run, from, 'v'))
         return err_set(err, ERR_INPUT, path, "cannot feed this run: its scales are not this run's inputs");
-    if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b'))
-        return err_set(err, ERR_INPUT, path, "cannot feed this run: its sinks or biases are not this run's inputs");
+    if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b') ||
+        !same_tensor(run, from, 'm'))
+        return err_set(err, ERR_INPUT, path,
+                       "cannot feed this run: its sinks, biases or mask are not this run's inputs");
     if (check_types(run, from, path, channels, err) != 0)
         return -1;
     for (int slot = 0; slot < run->layout.n_slots; slot++) {
@@ -105,6 +110,7 @@ int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, 
     problem.sink = trace_tensor(run, 's', &f32);
     problem.alibi = trace_tensor(run, 'a', &f32);
     problem.bias = trace_tensor(run, 'b', &f32);
+    problem.mask = trace_tensor(run, 'm', &f32);
     problem.q_scale = trace_scales(run, 'q');
     problem.k_scale = trace_scales(run, 'k');
     problem.v_scale = trace_scales(run, 'v');

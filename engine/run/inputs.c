@@ -336,6 +336,20 @@ static int read_term(struct making *m, enum input_id i, const int n[4], float *o
     return result;
 }
 
+/* The mask of a file: what is not 0 is 1. 1: of no file. */
+static int read_mask(struct making *m, uint8_t *out)
+{
+    const struct asc_strides strides = asc_mask_strides(&m->p);
+    const int n[4] = {strides.batch ? m->p.batch : 1, strides.head ? m->p.heads : 1, m->p.q_len, m->p.kv_len};
+    const size_t count = asc_mask_count(&m->p);
+    float *values = malloc(count * sizeof *values);
+    const int read = values ? read_term(m, INPUT_MASK, n, values) : err_no_memory(m->err, "", "the mask");
+    for (size_t i = 0; i < count && read == 0; i++)
+        out[i] = values[i] != 0;
+    free(values);
+    return read;
+}
+
 static int check_fill(struct making *m, const float *values, size_t n, const char *what)
 {
     for (size_t i = 0; i < n; i++)
@@ -345,7 +359,7 @@ static int check_fill(struct making *m, const float *values, size_t n, const cha
     return 0;
 }
 
-/* Sinks, slopes and bias as far as the problem has them. */
+/* Sinks, slopes, bias and mask as far as the problem has them. */
 static int make_terms(struct making *m)
 {
     const struct asc_problem *p = &m->p;
@@ -357,8 +371,10 @@ static int make_terms(struct making *m)
     out->sink = p->has_sink ? malloc((size_t)p->heads * sizeof(float)) : NULL;
     out->alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof(float)) : NULL;
     out->bias = n_bias ? malloc(n_bias * sizeof(float)) : NULL;
-    if ((p->has_sink && !out->sink) || (p->has_alibi && !out->alibi) || (n_bias && !out->bias))
-        return err_no_memory(m->err, "", "sinks and bias");
+    out->mask = asc_mask_count(p) ? malloc(asc_mask_count(p)) : NULL;
+    if ((p->has_sink && !out->sink) || (p->has_alibi && !out->alibi) || (n_bias && !out->bias) ||
+        (asc_mask_count(p) && !out->mask))
+        return err_no_memory(m->err, "", "sinks, bias and mask");
     int read = out->sink ? read_term(m, INPUT_SINK, heads, out->sink) : 0;
     if (read > 0) {
         fill_sink(p, &m->scenario->fill_sink, out->sink);
@@ -368,6 +384,8 @@ static int make_terms(struct making *m)
         fill_alibi(p, out->alibi);
         read = 0;
     }
+    if (read == 0 && out->mask && (read = read_mask(m, out->mask)) > 0)
+        read = fill_mask(p, out->mask, m->err);
     if (read == 0 && out->bias && (read = read_term(m, INPUT_BIAS, bias, out->bias)) > 0) {
         fill_bias(p, &m->scenario->fill_bias, out->bias);
         read = check_fill(m, out->bias, n_bias, "bias");
@@ -402,6 +420,7 @@ struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_proble
     p->sink = inputs->sink;
     p->alibi = inputs->alibi;
     p->bias = inputs->bias;
+    p->mask = inputs->mask;
     p->page_table = inputs->page_table;
     return out;
 }
@@ -416,6 +435,7 @@ void inputs_free(struct run_inputs *inputs)
     free(inputs->sink);
     free(inputs->alibi);
     free(inputs->bias);
+    free(inputs->mask);
     free(inputs->page_table);
     *inputs = (struct run_inputs){0};
 }

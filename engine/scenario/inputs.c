@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const input_names[INPUT_COUNT] = {"q",    "k",       "v",       "sink",   "alibi",
-                                                     "bias", "q_scale", "k_scale", "v_scale"};
+static const char *const input_names[INPUT_COUNT] = {"q",    "k",    "v",       "sink",    "alibi",
+                                                     "bias", "mask", "q_scale", "k_scale", "v_scale"};
 
 _Static_assert(KEY_INPUT_V_SCALE == KEY_INPUT_Q + INPUT_V_SCALE, "keys and inputs are in one order");
 
@@ -367,26 +367,26 @@ static int take_flag(const struct taking *t, enum input_id i, enum scenario_key_
                    t->a.name, scenario_said(t->s, id));
 }
 
-static int take_bias(struct taking *t)
+/* A bias or mask: which dimensions it has follows from the file, unless that is stated. */
+static int take_pairs(struct taking *t, enum input_id i, enum scenario_key_id id, int32_t *kind)
 {
     struct asc_problem *p = &t->s->problem;
     const int *n = t->view.length;
-    const int found = look(t, INPUT_BIAS);
+    const int found = look(t, i);
     if (found != 0)
         return found > 0 ? 0 : -1;
-    const bool of_trace = t->s->inputs.from_trace && !scenario_stated(t->s, KEY_INPUT_BIAS);
-    if (!scenario_stated(t->s, KEY_BIAS) && !of_trace)
-        p->bias_kind = n[0] > 1 && n[1] > 1 ? ASC_BIAS_FULL
-                       : n[0] > 1           ? ASC_BIAS_PER_BATCH
-                       : n[1] > 1           ? ASC_BIAS_PER_HEAD
-                                            : ASC_BIAS_SHARED;
-    if (p->bias_kind == ASC_BIAS_NONE)
-        return take_flag(t, INPUT_BIAS, KEY_BIAS, &p->bias_kind, ASC_BIAS_FULL);
-    const struct asc_strides strides = asc_bias_strides(p);
-    return (n[0] > 1 && same_length(t, INPUT_BIAS, "batches", strides.batch ? p->batch : 1, n[0]) != 0) ||
-                   (n[1] > 1 && same_length(t, INPUT_BIAS, "heads", strides.head ? p->heads : 1, n[1]) != 0) ||
-                   same_length(t, INPUT_BIAS, "rows", p->q_len, n[2]) != 0 ||
-                   same_length(t, INPUT_BIAS, "columns", p->kv_len, n[3]) != 0
+    const bool of_trace = t->s->inputs.from_trace && key_of(t->s, i) == KEY_INPUT_FROM;
+    if (!scenario_stated(t->s, id) && !of_trace)
+        *kind = n[0] > 1 && n[1] > 1 ? ASC_BIAS_FULL
+                : n[0] > 1           ? ASC_BIAS_PER_BATCH
+                : n[1] > 1           ? ASC_BIAS_PER_HEAD
+                                     : ASC_BIAS_SHARED;
+    if (*kind == ASC_BIAS_NONE)
+        return take_flag(t, i, id, kind, ASC_BIAS_FULL);
+    const struct asc_strides strides = asc_pair_strides(p, *kind);
+    return (n[0] > 1 && same_length(t, i, "batches", strides.batch ? p->batch : 1, n[0]) != 0) ||
+                   (n[1] > 1 && same_length(t, i, "heads", strides.head ? p->heads : 1, n[1]) != 0) ||
+                   same_length(t, i, "rows", p->q_len, n[2]) != 0 || same_length(t, i, "columns", p->kv_len, n[3]) != 0
                ? -1
                : 0;
 }
@@ -425,6 +425,12 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         p->has_alibi = of->has_alibi;
     if (!scenario_stated(s, KEY_BIAS))
         p->bias_kind = of->bias_kind;
+    if (!scenario_stated(s, KEY_MASK)) {
+        p->mask_kind = of->mask_kind;
+        memcpy(p->mask_formula, of->mask_formula, sizeof p->mask_formula);
+    }
+    if (!scenario_stated(s, KEY_SCORE_MOD))
+        memcpy(p->score_mod, of->score_mod, sizeof p->score_mod);
     s->inputs.from_layout = of->layout == ASC_THD ? ASC_BLHD : of->layout; /* a trace has all sequences padded */
     if (!scenario_stated(s, KEY_PAGE_SIZE))
         p->page_size = of->page_size;
@@ -505,7 +511,8 @@ static int look_from(struct taking *t, int types[3])
     const struct asc_problem *p = &t->s->problem;
     in->found &= ~((!p->has_sink && scenario_stated(t->s, KEY_SINK) ? 1u << INPUT_SINK : 0) |
                    (!p->has_alibi && scenario_stated(t->s, KEY_ALIBI) ? 1u << INPUT_ALIBI : 0) |
-                   (!p->bias_kind && scenario_stated(t->s, KEY_BIAS) ? 1u << INPUT_BIAS : 0));
+                   (!p->bias_kind && scenario_stated(t->s, KEY_BIAS) ? 1u << INPUT_BIAS : 0) |
+                   (scenario_stated(t->s, KEY_MASK) ? 1u << INPUT_MASK : 0));
     return 0;
 }
 
@@ -552,7 +559,9 @@ int scenario_take_inputs(struct scenario *s, const int *line, struct err *err)
         if (take_scales(&t, (enum input_id)i) != 0)
             return -1;
     return take_heads(&t, INPUT_SINK, KEY_SINK, &p->has_sink) != 0 ||
-                   take_heads(&t, INPUT_ALIBI, KEY_ALIBI, &p->has_alibi) != 0 || take_bias(&t) != 0
+                   take_heads(&t, INPUT_ALIBI, KEY_ALIBI, &p->has_alibi) != 0 ||
+                   take_pairs(&t, INPUT_BIAS, KEY_BIAS, &p->bias_kind) != 0 ||
+                   take_pairs(&t, INPUT_MASK, KEY_MASK, &p->mask_kind) != 0
                ? -1
                : 0;
 }

@@ -54,6 +54,8 @@ static inline bool scenario_stated(const struct scenario *s, enum scenario_key_i
 int scenario_take_inputs(struct scenario *s, const int *line, struct err *err);
 /* Lengths of sequences, and what follows from them. */
 int scenario_settle_sequences(struct scenario *s, const int *line, struct err *err);
+/* The formulas of mask and score; which dimensions the mask has. Behind the lengths. */
+int scenario_settle_formulas(struct scenario *s, const int *line, struct err *err);
 int scenario_copy_sequences(const struct scenario *from, struct scenario *out); /* -1: no memory */
 /* What scenario_check() does then, naming lines: line[KEY_COUNT] of each key in the file, 0 for not stated; NULL: no
  * file.

@@ -147,6 +147,17 @@ int key_set_bias(struct scenario *s, enum scenario_key_id id, const char *value)
     return value_choice(&s->problem.bias_kind, problem_bias_names, value);
 }
 
+int key_set_formula(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    char *to = id == KEY_MASK ? s->problem.mask_formula : s->problem.score_mod;
+    if (strlen(value) >= ASC_FORMULA_BYTES)
+        return -1;
+    memset(to, 0, ASC_FORMULA_BYTES);
+    if (strcmp(value, "none") != 0)
+        memcpy(to, value, strlen(value));
+    return 0;
+}
+
 int key_set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     double v;

@@ -321,7 +321,8 @@ int scenario_check_scales(const struct scenario *s, struct err *err)
 
 int scenario_check(struct scenario *s, struct err *err)
 {
-    return scenario_take_inputs(s, NULL, err) != 0 || scenario_settle_sequences(s, NULL, err) != 0
+    return scenario_take_inputs(s, NULL, err) != 0 || scenario_settle_sequences(s, NULL, err) != 0 ||
+                   scenario_settle_formulas(s, NULL, err) != 0
                ? -1
                : scenario_check_lines(s, NULL, err);
 }

@@ -34,6 +34,7 @@ enum input_id {
     INPUT_SINK,
     INPUT_ALIBI,
     INPUT_BIAS,
+    INPUT_MASK,
     INPUT_Q_SCALE,
     INPUT_K_SCALE,
     INPUT_V_SCALE,
@@ -204,6 +205,8 @@ size_t fill_tensor_bytes(const struct asc_problem *p, int tensor);
 /* Sinks [heads], slopes [heads], bias as asc_bias_strides() lays it out: f32, on the same terms. */
 void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out);
 void fill_alibi(const struct asc_problem *p, float *out);
+/* The bytes of the mask that the problem's formula says. */
+int fill_mask(const struct asc_problem *p, uint8_t *out, struct err *err);
 void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
 
 /* Codes of such a tensor, in the problem's layout and the tensor's type, from its f16 values, none of which is NaN or

@@ -24,8 +24,12 @@ static int check_problem(const struct pair *x, struct err *err)
 #define PROBLEM_INTEGER(name)                                                                                          \
     if (a->name != b->name)                                                                                            \
         return refuse(x, "its %s is %d, there %d", #name, (int)b->name, (int)a->name);
+#define PROBLEM_TEXT(name)                                                                                             \
+    if (strcmp(a->name, b->name) != 0)                                                                                 \
+        return refuse(x, "its %s is `%s`, there `%s`", #name, b->name, a->name);
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_TEXT
     if (a->scale != b->scale)
         return refuse(x, "its scale is %.9g, there %.9g", (double)b->scale, (double)a->scale);
     if (a->softcap != b->softcap)
@@ -86,10 +90,10 @@ static int check_types(const struct pair *x, struct err *err)
 
 static int check_inputs(const struct pair *x, struct err *err)
 {
-    static const char letters[] = "qkvsab";
-    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias"};
+    static const char letters[] = "qkvsabm";
+    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias", "mask"};
     const struct layout *l = &x->a->layout;
-    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias};
+    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias, &l->mask};
     for (int i = 0; letters[i]; i++) {
         enum dtype t;
         const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);

@@ -243,7 +243,7 @@ static void p_group(const struct slot_case *c, struct formats_tensor *tensor, do
         const struct key_range seen = schedule_range(&c->c, r);
         for (int j = seen.first; j < seen.last; j++) {
             const size_t i = (size_t)r * (size_t)n.keys + (size_t)j;
-            if (!flow_visited(&c->c, j / c->c.bc))
+            if (!flow_visited(&c->c, j / c->c.bc) || !schedule_shows(&c->c, r, j))
                 continue;
             dtype_store(tensor->type, to->code, count, code[i]);
             to->value[count++] = (float)p[i];

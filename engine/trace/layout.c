@@ -166,13 +166,12 @@ static uint64_t tensor_bytes(struct size *check, int batch, int heads, int rows,
     return size.bytes;
 }
 
-/* Of the bias; what is missing of [batch][heads] is 1. */
-static uint64_t bias_bytes(struct size *check, const struct asc_problem *p)
+/* Of a bias or mask; what is missing of [batch][heads] is 1. */
+static uint64_t pair_bytes(struct size *check, const struct asc_problem *p, int kind, enum dtype dtype)
 {
-    const int kind = p->bias_kind;
     const int batch = kind == ASC_BIAS_PER_BATCH || kind == ASC_BIAS_FULL ? p->batch : 1;
     const int heads = kind == ASC_BIAS_PER_HEAD || kind == ASC_BIAS_FULL ? p->heads : 1;
-    return kind == ASC_BIAS_NONE ? 0 : tensor_bytes(check, batch, heads, p->q_len, p->kv_len, DTYPE_F32);
+    return kind == ASC_BIAS_NONE ? 0 : tensor_bytes(check, batch, heads, p->q_len, p->kv_len, (int)dtype);
 }
 
 static bool is_float(int dtype)
@@ -238,8 +237,13 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     if ((p->has_sink | p->has_alibi) & ~1)
         return err_set(err, ERR_INPUT, where, "has_sink is %d, has_alibi %d; both must be 0 or 1", p->has_sink,
                        p->has_alibi);
-    if (p->bias_kind < ASC_BIAS_NONE || p->bias_kind > ASC_BIAS_FULL)
-        return err_set(err, ERR_INPUT, where, "bias_kind is %d; it must be 0 to %d", p->bias_kind, ASC_BIAS_FULL);
+    const int32_t kinds[] = {p->bias_kind, p->mask_kind};
+    for (int i = 0; i < 2; i++)
+        if (kinds[i] < ASC_BIAS_NONE || kinds[i] > ASC_BIAS_FULL)
+            return err_set(err, ERR_INPUT, where, "%s_kind is %d; it must be 0 to %d", i ? "mask" : "bias", kinds[i],
+                           ASC_BIAS_FULL);
+    if (!memchr(p->mask_formula, '\0', sizeof p->mask_formula) || !memchr(p->score_mod, '\0', sizeof p->score_mod))
+        return err_set(err, ERR_INPUT, where, "a formula is longer than %d bytes", ASC_FORMULA_BYTES - 1);
     if (p->layout < ASC_BHLD || p->layout > ASC_THD)
         return err_set(err, ERR_INPUT, where, "layout is %d; it must be 0 (BHLD), 1 (BLHD) or 2 (THD)", p->layout);
     if ((p->has_q_lens | p->has_kv_lens) & ~1)
@@ -276,7 +280,7 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     (void)tensor_bytes(&size, p->batch, p->heads, p->q_len, widest, DTYPE_F64);
     (void)tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, widest, DTYPE_F64);
     (void)tensor_bytes(&size, p->pages, p->kv_heads, p->page_size, widest, DTYPE_F64);
-    (void)bias_bytes(&size, p);
+    (void)pair_bytes(&size, p, p->bias_kind, DTYPE_F32);
     if (size.overflow)
         return err_set(err, ERR_INPUT, where,
                        "tensors of %d x %d heads, lengths %d and %d, head_dim %d exceed 2^63 bytes", p->batch, p->heads,
@@ -325,6 +329,7 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.o = NULL;
     bare.lse = NULL;
     bare.sink = bare.alibi = bare.bias = NULL;
+    bare.mask = NULL;
     bare.q_scale = bare.k_scale = bare.v_scale = NULL;
     bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
     bare.workspace = NULL;
@@ -359,8 +364,9 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
         snprintf(values + strlen(values), sizeof values - strlen(values), " strides %s", problem_lie_names[p->lie]);
     if (p->left_pad)
         snprintf(values + strlen(values), sizeof values - strlen(values), " left_pad");
-    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
+    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
              p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
+             p->mask_kind != ASC_BIAS_NONE ? " mask" : "", p->score_mod[0] ? " score_mod" : "",
              p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
 }
 
@@ -483,7 +489,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     const uint64_t v_bytes = tensor_bytes(&size, p->batch, p->kv_heads, p->kv_len, p->head_dim_v, p->v_dtype);
     const uint64_t o_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, p->head_dim_v, types->o);
     const uint64_t lse_bytes = tensor_bytes(&size, p->batch, p->heads, p->q_len, 1, DTYPE_F32);
-    const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32), bias = bias_bytes(&size, p);
+    const uint64_t head_bytes = tensor_bytes(&size, 1, p->heads, 1, 1, DTYPE_F32);
     const uint64_t index_bytes = tensor_bytes(&size, p->batch, p->heads, l.q_tiles, 1, DTYPE_I32);
     if (n_slots < 0 || (uint64_t)n_slots > index_bytes / sizeof(int32_t))
         return err_set(err, ERR_INPUT, "plan", "%d slots for %d x %d heads of %d q tiles", n_slots, p->batch, p->heads,
@@ -496,7 +502,8 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.lse = part(&size, lse_bytes, DTYPE_F32);
     l.sink = part(&size, p->has_sink ? head_bytes : 0, DTYPE_F32);
     l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
-    l.bias = part(&size, bias, DTYPE_F32);
+    l.bias = part(&size, pair_bytes(&size, p, p->bias_kind, DTYPE_F32), DTYPE_F32);
+    l.mask = part(&size, pair_bytes(&size, p, p->mask_kind, DTYPE_U8), DTYPE_U8);
     place_codes(p, &l, &size);
     const uint64_t length_bytes = tensor_bytes(&size, p->batch, 1, 1, 1, DTYPE_I32);
     l.q_lens = part(&size, p->has_q_lens ? length_bytes : 0, DTYPE_I32);

@@ -1,8 +1,8 @@
 /* Where everything lies in a live trace: a pure function of problem, plan, types and slots.
 
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
-     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, scales and given values, where there are
-   any | lengths, page table and states, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
+     struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, mask, scales and given values, where there
+   are any | lengths, page table and states, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
    dropped, mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | values of each channel,
    [slots][kv tiles][rows][cols] so that all values lie behind everything else, as one piece: they may be written in
    another memory and come here afterwards, while the stamps are always written here. A tile begins at a multiple of
@@ -37,6 +37,7 @@ struct layout_part {
 struct layout {
     struct layout_part q, k, v, o, lse;
     struct layout_part sink, alibi, bias;         /* f32; 0 bytes where the problem has none */
+    struct layout_part mask;                      /* u8, 0 or 1; 0 bytes as above */
     struct layout_part q_scale, k_scale, v_scale; /* f32, of a tensor of codes; 0 bytes where it holds none */
     struct layout_part q_given, k_given, v_given; /* f16: what codes were made from; 0 bytes as above */
     /* i32 [batch], [batch], [batch][asc_table_pages()]; 0 bytes where the problem has none. q, k, v and o are [batch]
@@ -103,8 +104,8 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " head_dim_v 512 padded left_pad V in K sink alibi bias varlen pages of 16 splits 4 round-robin": what of that a run
- * has; "" for none. */
+/* " head_dim_v 512 padded left_pad V in K sink alibi bias mask score_mod varlen pages of 16 splits 4 round-robin": what
+ * of that a run has; "" for none. */
 enum { TERMS_BYTES = 160 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 

@@ -46,7 +46,7 @@ static int same_layout(const struct layout *a, const struct layout *b)
 {
     int same = same_part(&a->q, &b->q) && same_part(&a->k, &b->k) && same_part(&a->v, &b->v) &&
                same_part(&a->o, &b->o) && same_part(&a->lse, &b->lse) && same_part(&a->sink, &b->sink) &&
-               same_part(&a->alibi, &b->alibi) && same_part(&a->bias, &b->bias) &&
+               same_part(&a->alibi, &b->alibi) && same_part(&a->bias, &b->bias) && same_part(&a->mask, &b->mask) &&
                same_part(&a->q_scale, &b->q_scale) && same_part(&a->k_scale, &b->k_scale) &&
                same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
                same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) &&
@@ -156,6 +156,7 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
     problem->sink = live_part(trace, &l->sink);
     problem->alibi = live_part(trace, &l->alibi);
     problem->bias = live_part(trace, &l->bias);
+    problem->mask = live_part(trace, &l->mask);
     problem->q_scale = live_part(trace, &l->q_scale);
     problem->k_scale = live_part(trace, &l->k_scale);
     problem->v_scale = live_part(trace, &l->v_scale);

@@ -39,6 +39,7 @@ void trace_free(struct trace *t)
     trace_store_free(t->store);
     free((void *)(uintptr_t)t->slot_index);
     free((void *)(uintptr_t)t->slots);
+    free(t->score_mod);
     free((void *)(uintptr_t)t->problem.q_lens);
     free((void *)(uintptr_t)t->problem.kv_lens);
     free((void *)(uintptr_t)t->problem.page_table);
@@ -165,6 +166,7 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
                                      : which == 's' ? &l->sink
                                      : which == 'a' ? &l->alibi
                                      : which == 'b' ? &l->bias
+                                     : which == 'm' ? &l->mask
                                                     : NULL;
     if (!part || !part->bytes)
         return NULL;
@@ -362,6 +364,19 @@ static int copy_part(const int32_t *from, const struct layout_part *part, const 
     return from && part->bytes && !copy ? -1 : 0;
 }
 
+static int take_score_mod(struct trace *t, const char *where, struct err *err)
+{
+    char why[EXPRESSION_WHY_BYTES];
+    if (!t->problem.score_mod[0])
+        return 0;
+    t->score_mod = malloc(sizeof *t->score_mod);
+    if (!t->score_mod)
+        return err_no_memory(err, where, "the formula of the score");
+    if (expression_parse(t->problem.score_mod, true, t->score_mod, why) != 0)
+        return err_set(err, ERR_INPUT, where, "score_mod: %s", why);
+    return 0;
+}
+
 int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *kv_lens, const int32_t *page_table,
                          const char *where, struct err *err)
 {
@@ -370,7 +385,7 @@ int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *
         copy_part(kv_lens, &l->kv_lens, &t->problem.kv_lens) != 0 ||
         copy_part(page_table, &l->page_table, &t->problem.page_table) != 0)
         return err_no_memory(err, where, "the lengths of its sequences");
-    return problem_check(&t->problem, where, err);
+    return problem_check(&t->problem, where, err) != 0 ? -1 : take_score_mod(t, where, err);
 }
 
 static const struct {
@@ -382,6 +397,7 @@ static const struct {
               {"sink", offsetof(struct layout, sink)},
               {"alibi", offsetof(struct layout, alibi)},
               {"bias", offsetof(struct layout, bias)},
+              {"mask", offsetof(struct layout, mask)},
               {"q_scale", offsetof(struct layout, q_scale)},
               {"k_scale", offsetof(struct layout, k_scale)},
               {"v_scale", offsetof(struct layout, v_scale)},

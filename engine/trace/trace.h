@@ -3,6 +3,7 @@
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
 
+#include "engine/trace/expression.h"
 #include "engine/trace/event.h"
 #include "engine/trace/launch.h"
 #include "engine/trace/layout.h"
@@ -109,7 +110,8 @@ struct trace_source {
 };
 
 struct trace {
-    struct asc_problem problem; /* pointers NULL but q_lens, kv_lens and page_table, which are owned */
+    struct asc_problem problem;   /* pointers NULL but q_lens, kv_lens and page_table, which are owned */
+    struct expression *score_mod; /* owned: the problem's, parsed; NULL: there is none */
     struct asc_plan plan;
     struct asc_conventions conventions;
     struct layout layout; /* offsets are into `bytes`, live or saved */
@@ -186,8 +188,8 @@ enum trace_lse trace_lse(const struct trace *t);
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
 
-/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias: NULL where the
-   problem has none. */
+/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias, 'm' mask: NULL
+   where the problem has none. */
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
 /* Of 'q', 'k' or 'v'. Scales of its codes, where asc_scale_at() says; NULL: it holds none. */
 const float *trace_scales(const struct trace *t, char which);

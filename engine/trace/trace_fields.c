@@ -43,6 +43,8 @@ const struct trace_field trace_site_fields[] = {FIELD(trace_site, line, NULL), {
 #name, offsetof(struct type, name), sizeof((struct type *)NULL)->name, lacks                                   \
     }
 #define TEXT(type, name) SINCE(type, name, 0)
+const struct trace_text trace_problem_texts[] = {
+    SINCE(asc_problem, mask_formula, 1), SINCE(asc_problem, score_mod, 1), {0}};
 const struct trace_text trace_run_texts[] = {
     TEXT(trace_info, kernel),
     TEXT(trace_info, source_name),

@@ -23,7 +23,8 @@ struct trace_text {
 extern const struct trace_field trace_problem_fields[], trace_plan_fields[], trace_plan_deal[], trace_run_fields[],
     trace_run_memory[], trace_event_fields[], trace_site_fields[];
 extern const struct trace_field trace_event_place[]; /* written where they are known */
-extern const struct trace_text trace_run_texts[], trace_event_texts[], trace_site_texts[], trace_capture_texts[];
+extern const struct trace_text trace_problem_texts[], trace_run_texts[], trace_event_texts[], trace_site_texts[],
+    trace_capture_texts[];
 extern const struct trace_text trace_event_other[]; /* written where it is not empty */
 extern const struct trace_field trace_frame_fields[];
 extern const struct trace_text trace_frame_texts[];

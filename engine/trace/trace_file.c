@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TENSORS_MAX = 21 + 2 * ASC_CHANNELS };
+enum { TENSORS_MAX = 22 + 2 * ASC_CHANNELS };
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
@@ -86,20 +86,28 @@ static void add_channel(struct list *list, struct layout *l, enum asc_channel ch
     add_dim(map, l->warps);
 }
 
-static void add_terms(struct list *list, const struct asc_problem *p, struct layout *l)
+/* A bias or mask. */
+static void add_pairs(struct list *list, const char *name, const struct asc_problem *p, int kind,
+                      struct layout_part *part)
 {
-    const struct asc_strides strides = asc_bias_strides(p);
-    if (p->has_sink)
-        add_dim(add(list, "input.", "sink", DTYPE_F32, &l->sink.offset), p->heads);
-    if (p->has_alibi)
-        add_dim(add(list, "input.", "alibi", DTYPE_F32, &l->alibi.offset), p->heads);
-    if (p->bias_kind == ASC_BIAS_NONE)
-        return;
-    struct tensor_map *map = add(list, "input.", "bias", DTYPE_F32, &l->bias.offset);
+    const struct asc_strides strides = asc_pair_strides(p, kind);
+    struct tensor_map *map = add(list, "input.", name, (enum dtype)part->dtype, &part->offset);
     add_dim(map, strides.batch ? p->batch : 1);
     add_dim(map, strides.head ? p->heads : 1);
     add_dim(map, p->q_len);
     add_dim(map, p->kv_len);
+}
+
+static void add_terms(struct list *list, const struct asc_problem *p, struct layout *l)
+{
+    if (p->has_sink)
+        add_dim(add(list, "input.", "sink", DTYPE_F32, &l->sink.offset), p->heads);
+    if (p->has_alibi)
+        add_dim(add(list, "input.", "alibi", DTYPE_F32, &l->alibi.offset), p->heads);
+    if (p->bias_kind != ASC_BIAS_NONE)
+        add_pairs(list, "bias", p, p->bias_kind, &l->bias);
+    if (p->mask_kind != ASC_BIAS_NONE)
+        add_pairs(list, "mask", p, p->mask_kind, &l->mask);
 }
 
 /* Beside a tensor of codes: its scales, and what it was made from. */

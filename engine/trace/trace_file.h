@@ -14,7 +14,7 @@ enum { TRACE_TEXTS_MAX = 16 };
 int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const char *where, int32_t *index,
                       struct err *err);
 
-/* Copies what the problem says of its sequences, and checks it; NULL: there is none. */
+/* Copies what the problem says of its sequences, parses its formula, and checks it; NULL: there is none. */
 int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *kv_lens, const int32_t *page_table,
                          const char *where, struct err *err);
 

@@ -135,6 +135,14 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
             return -1;
         *fields[i].to = (int32_t)value;
     }
+    const json_t *mask = json_object_get(from, "mask_kind");
+    for (int i = 0; mask && problem_bias_names[i]; i++)
+        if (json_is_string(mask) && strcmp(problem_bias_names[i], json_string_value(mask)) == 0)
+            p->mask_kind = i;
+    if (mask && (!json_is_string(mask) || strcmp(problem_bias_names[p->mask_kind], json_string_value(mask)) != 0))
+        return refuse(e, "mask_kind", "which dimensions a mask has");
+    if (get_texts(e, from, trace_problem_texts, p) != 0)
+        return -1;
     const char *strides = json_string_value(json_object_get(from, "strides"));
     for (int i = 0; strides && problem_lie_names[i]; i++)
         if (strcmp(problem_lie_names[i], strides) == 0)

@@ -66,6 +66,12 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "strides", json_string(problem_lie_names[p->lie]));
     if (p->left_pad)
         json_object_set_new(value, "left_pad", json_integer(1));
+    if (p->mask_kind)
+        json_object_set_new(value, "mask_kind", json_string(problem_bias_names[p->mask_kind]));
+    if (p->mask_formula[0])
+        json_object_set_new(value, "mask_formula", text_value(p->mask_formula));
+    if (p->score_mod[0])
+        json_object_set_new(value, "score_mod", text_value(p->score_mod));
     if (p->has_q_lens)
         json_object_set_new(value, "has_q_lens", json_integer(1));
     if (p->has_kv_lens)

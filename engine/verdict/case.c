@@ -240,37 +240,42 @@ static int list_tiles(const struct trace *t, int slot,
     return 0;
 }
 
-/* The bias of the rows of this q tile, as it is for another head and sequence. */
-static struct matrix bias_rows(const struct trace *t, const float *bias, int batch, int head, int q_tile, int rows)
+/* A bias or mask: its rows of this q tile, as they are for another head and sequence. */
+static struct matrix pair_rows(const struct trace *t, const struct asc_strides *s, const struct matrix *all, int batch,
+                               int head, int q_tile)
 {
-    const struct asc_strides s = asc_bias_strides(&t->problem);
-    return (struct matrix){bias + s.batch * batch + s.head * head + s.row * q_tile * t->plan.br, DTYPE_F32, s.row, rows,
-                           t->problem.kv_len};
+    struct matrix m = *all;
+    const int64_t first = s->batch * batch + s->head * head + s->row * q_tile * t->plan.br;
+    m.data = (const unsigned char *)all->data + (size_t)first * dtype_bytes(all->dtype);
+    return m;
 }
 
-static void take_biases(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+/* which: 'b' bias, 'm' mask. */
+static void take_pairs(const struct trace *t, char which, const int32_t place[3], int rows, struct matrix *own,
+                       struct matrix other[OTHER_BIASES])
 {
     const struct asc_problem *p = &t->problem;
     const int batch = place[0], head = place[1], batches = p->batch, heads = p->heads;
-    enum dtype f32;
-    const float *bias = trace_tensor(t, 'b', &f32);
+    const struct asc_strides strides = which == 'b' ? asc_bias_strides(p) : asc_mask_strides(p);
+    struct matrix all = {.rows = rows, .cols = p->kv_len, .row_stride = strides.row};
     const int others[OTHER_BIASES][2] = {[OTHER_BIAS_PREVIOUS_HEAD] = {batch, (head + heads - 1) % heads},
                                          [OTHER_BIAS_NEXT_HEAD] = {batch, (head + 1) % heads},
                                          [OTHER_BIAS_FIRST_HEAD] = {batch, 0},
                                          [OTHER_BIAS_FIRST_BATCH] = {0, head},
                                          [OTHER_BIAS_PREVIOUS_BATCH] = {(batch + batches - 1) % batches, head},
                                          [OTHER_BIAS_NEXT_BATCH] = {(batch + 1) % batches, head}};
-    if (!bias)
+    all.data = trace_tensor(t, which, &all.dtype);
+    if (!all.data)
         return;
-    c->bias = bias_rows(t, bias, batch, head, place[2], rows);
+    *own = pair_rows(t, &strides, &all, batch, head, place[2]);
     for (int i = 0; i < OTHER_BIASES; i++) {
-        const struct matrix other = bias_rows(t, bias, others[i][0], others[i][1], place[2], rows);
-        if (other.data != c->bias.data)
-            c->other_bias[i] = other;
+        const struct matrix m = pair_rows(t, &strides, &all, others[i][0], others[i][1], place[2]);
+        if (m.data != own->data)
+            other[i] = m;
     }
 }
 
-/* Sink, slope and bias of this head; splits. */
+/* Sink, slope, bias and mask of this head; splits. */
 static void take_terms(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
 {
     enum dtype f32;
@@ -284,7 +289,10 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     }
     if (alibi)
         c->alibi_slope = (double)alibi[place[1]];
-    take_biases(t, place, rows, c);
+    take_pairs(t, 'b', place, rows, &c->bias, c->other_bias);
+    take_pairs(t, 'm', place, rows, &c->mask, c->other_mask);
+    c->score_mod = t->score_mod;
+    memcpy(c->place, place, sizeof c->place);
 }
 
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
@@ -400,8 +408,8 @@ void slot_case_row(struct slot_case *c, int row)
     keep_row_of_tiles(c->captured, c->padding, o->kv_tiles, row);
     keep_row_of_tiles(c->fed, c->fed_padding, o->kv_tiles, row);
     keep_row(&o->in_q, row);
-    if (o->bias.data)
-        keep_row(&o->bias, row);
+    keep_row(&o->bias, row);
+    keep_row(&o->mask, row);
     o->q_codes.first += row;
     o->q_tile = o->q_tile * o->br + row;
     o->br = 1;

@@ -14,6 +14,7 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_SINK] = "the sinks",
     [ARRAY_ALIBI] = "the ALiBi slopes",
     [ARRAY_BIAS] = "the bias",
+    [ARRAY_MASK] = "the mask",
     [ARRAY_Q_SCALE] = "the scales of Q",
     [ARRAY_K_SCALE] = "the scales of K",
     [ARRAY_V_SCALE] = "the scales of V",
@@ -183,11 +184,12 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
     const int o_dtype = problem_o_dtype(p, kernel->o_dtype);
     *list = (struct array_list){
         .of = *problem,
-        .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->q_scale, p->k_scale, p->v_scale, p->q_lens,
+        .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->mask, p->q_scale, p->k_scale, p->v_scale, p->q_lens,
                p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
         .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
                   [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
                   [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
+                  [ARRAY_MASK] = asc_mask_count(p),
                   [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, p->heads, p->q_len),
                   [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, p->kv_heads, p->kv_len),
                   [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, p->kv_heads, p->kv_len),
@@ -196,8 +198,8 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                   [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
                   [ARRAY_LSE] = queries * sizeof(float),
                   [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
-        .dtype = {p->dtype, p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_F32,
-                  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, o_dtype, DTYPE_F32, -1}};
+        .dtype = {p->dtype, p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8, DTYPE_F32, DTYPE_F32,
+                  DTYPE_F32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, o_dtype, DTYPE_F32, -1}};
     bool failed = make_inputs(list) != 0;
     const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
     list->bytes[ARRAY_O] = (size_t)o.elements * dtype_bytes((enum dtype)o_dtype);
@@ -231,6 +233,7 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->sink = at[ARRAY_SINK];
     problem->alibi = at[ARRAY_ALIBI];
     problem->bias = at[ARRAY_BIAS];
+    problem->mask = at[ARRAY_MASK];
     problem->q_scale = at[ARRAY_Q_SCALE];
     problem->k_scale = at[ARRAY_K_SCALE];
     problem->v_scale = at[ARRAY_V_SCALE];

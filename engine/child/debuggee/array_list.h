@@ -15,6 +15,7 @@ enum {
     ARRAY_SINK,
     ARRAY_ALIBI,
     ARRAY_BIAS,
+    ARRAY_MASK,
     ARRAY_Q_SCALE,
     ARRAY_K_SCALE,
     ARRAY_V_SCALE,

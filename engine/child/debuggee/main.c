@@ -140,8 +140,10 @@ static void answer_load(const struct wire *wire, const struct asc_kernel *kernel
     struct asc_problem problem = {.scale = (float)wire_number(fields, "scale", 0),
                                   .softcap = (float)wire_number(fields, "softcap", 0)};
 #define PROBLEM_INTEGER(name) problem.name = (int32_t)wire_integer(fields, #name, INT32_MIN, INT32_MAX, -1);
+#define PROBLEM_TEXT(name) snprintf(problem.name, sizeof problem.name, "%s", wire_text(fields, #name));
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_TEXT
     struct asc_plan plan;
     char why[512];
     if (debuggee_plan(kernel, &problem, &plan, why, sizeof why))

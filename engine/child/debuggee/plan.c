@@ -29,6 +29,10 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "ALiBi (kernel.biases)";
     if (problem->bias_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_SUPPORTS(BIAS)))
         return "bias (kernel.biases)";
+    if (problem->mask_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_SUPPORTS(MASK)))
+        return "a mask of its own (shape.mask, kernel.biases)";
+    if (problem->score_mod[0] && !(kernel->biases & ASC_SUPPORTS(SCORE_MOD)))
+        return "a formula of the score (shape.score_mod, kernel.biases)";
     const uint32_t sequences = kernel->run ? ~0u : kernel->sequences;
     if (problem->has_q_lens && !(sequences & ASC_SUPPORTS(Q_LENS)))
         return "a number of queries for each sequence (shape.q_lens, kernel.sequences)";

@@ -17,7 +17,7 @@ static int choices(int convention)
 static int is_left_out(const struct oracle_case *c, int convention, int value)
 {
     if (convention == CONVENTION_OF_s_at)
-        return (value == ASC_S_BIASED && !bias_terms(c)) || (value == ASC_S_CAPPED && !(c->softcap > 0));
+        return (value == ASC_S_BIASED && !bias_changes(c)) || (value == ASC_S_CAPPED && !(c->softcap > 0));
     return convention == CONVENTION_OF_alpha_first && value == ASC_ALPHA_NONE_FIRST;
 }
 

@@ -7,7 +7,7 @@
 
 int cause_sees(const struct walk_tile *tile, int r, int col)
 {
-    return col >= tile->s->at.hidden[r] && col < tile->s->at.visible[r];
+    return operands_see(&tile->s->at, r, col);
 }
 
 /* Lets s see all that is a key. */
@@ -17,12 +17,14 @@ static void see_all(const struct candidate *k, struct operands *s)
     struct oracle_case all = *k->tile->c;
     all.causal = ASC_CAUSAL_NONE;
     all.window_left = all.window_right = -1;
+    all.mask.data = NULL;
     for (int r = 0; r < all.in_q.rows; r++) {
         to->visible[r] = schedule_visible(&all, r, s->kv);
         to->hidden[r] = 0;
     }
     s->hidden = to->hidden;
     s->visible = to->visible;
+    s->mask = NULL;
 }
 
 /* Scores as they are read under what is declared in c. */
@@ -72,5 +74,6 @@ void cause_unmasked_scores(const struct candidate *k, struct operands *s)
     s->of[asc_s].loose = bound;
     s->hidden = seen.hidden;
     s->visible = seen.visible;
+    s->mask = seen.mask;
     use_scores(k, tile->c, s);
 }

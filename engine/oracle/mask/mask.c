@@ -69,7 +69,7 @@ static void want(const struct oracle_case *c, int kv, struct mask_tile *m)
     for (int r = 0; r < m->rows; r++) {
         const int visible = schedule_visible(c, r, kv);
         for (int col = schedule_hidden(c, r, kv); col < visible; col++)
-            if (!hidden_by_bias(c, r, kv * c->bc + col))
+            if (schedule_shows(c, r, kv * c->bc + col) && !hidden_by_bias(c, r, kv * c->bc + col))
                 set(m, m->wanted, r, col);
     }
 }
@@ -177,6 +177,7 @@ static const double *unmasked(const struct oracle_case *c, struct judge_scratch 
         s->hidden[r] = 0;
         s->visible[r] = s->at.cols;
     }
+    s->at.mask = NULL;
     scratch_take(s, c, asc_s);
     const struct stage *stage = &s->stage[asc_s];
     const struct operand *captured = &s->at.of[asc_s];

@@ -313,14 +313,15 @@ static int tile_scores(const struct oracle_case *c, int row, int kv, const struc
     int n = 0;
     const double by_q = load_row(c, asc_q, row, room->q);
     for (int j = schedule_hidden(c, row, kv); j < schedule_visible(c, row, kv); j++) {
+        if (!schedule_shows(c, row, kv * c->bc + j))
+            continue;
         const double by_k = load_row(c, asc_k, kv * c->bc + j, room->k);
         double dot = 0;
         for (int d = 0; d < c->head_dim; d++)
             dot += room->q[d] * room->k[d];
         const double score = c->scale * dot * (by_q * by_k);
-        double size = 0;
-        x[n++] =
-            (c->softcap > 0 ? c->softcap * tanh(score / c->softcap) : score) + bias_at(c, row, kv * c->bc + j, &size);
+        const double capped = c->softcap > 0 ? c->softcap * tanh(score / c->softcap) : score;
+        x[n++] = bias_modified(c, row, kv * c->bc + j, capped);
     }
     return n;
 }

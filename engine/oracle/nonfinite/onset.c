@@ -158,7 +158,7 @@ static bool operand_has(const struct walk *w, int step, enum asc_channel ch, int
     const int kv = w->map->steps[step].kv;
     switch (ch) {
     case asc_s: /* a key that the row does not see has no say */
-        return (w->q[row] || w->k[col]) && col >= schedule_hidden(c, row, kv) && col < schedule_visible(c, row, kv);
+        return (w->q[row] || w->k[col]) && schedule_shows(c, row, kv * c->bc + col);
     case asc_m:
         return w->s[row] || has_before(w, step, asc_m, row, 0);
     case asc_alpha:
@@ -279,7 +279,7 @@ static void count_keys(const struct onset_map *map, int step, struct onset_root 
         return;
     }
     for (int i = step; i >= 0; i = map->steps[i].before) {
-        const int kv = map->steps[i].kv, n = schedule_visible(c, root->row, kv) - schedule_hidden(c, root->row, kv);
+        const int kv = map->steps[i].kv, n = schedule_keys_of(c, root->row, kv);
         root->keys = i == step ? n : root->keys;
         root->keys_so_far += n;
     }

@@ -244,7 +244,7 @@ static enum nan_origin explain_s(const struct explaining *e)
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
     const int kv = root->kv, key = kv * c->bc + root->col;
-    const bool seen = root->col >= schedule_hidden(c, root->row, kv) && root->col < schedule_visible(c, root->row, kv);
+    const bool seen = schedule_shows(c, root->row, key);
     const double factor = values_factor(c->conventions.s_unit, c->scale);
     struct products p = {0};
     double by_q = 1, by_k = 1, size;
@@ -307,8 +307,7 @@ static enum nan_origin explain_p(const struct explaining *e)
 {
     const struct oracle_case *c = e->c;
     struct onset_root *root = e->root;
-    const bool seen =
-        root->col >= schedule_hidden(c, root->row, root->kv) && root->col < schedule_visible(c, root->row, root->kv);
+    const bool seen = schedule_shows(c, root->row, root->kv * c->bc + root->col);
     note_at(e, OPERAND_S, asc_s, root->kv, root->col);
     if (c->conventions.p_max == ASC_P_MAX_TILE) {
         int any;

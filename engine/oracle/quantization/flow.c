@@ -75,16 +75,15 @@ static double capped(const struct oracle_case *c, double x)
 void flow_scores(const struct oracle_case *c, const double *q, const double *k, double *s)
 {
     const struct flow_shape n = flow_shape(c);
-    const int biased = bias_terms(c);
+    const bool biased = bias_changes(c);
     matrix_multiply_transposed(n.rows, n.keys, n.dim, codes_plain_scale(c), q, n.dim, k, n.dim, s, 0);
     for (int r = 0; r < n.rows; r++) {
-        const struct key_range seen = schedule_range(c, r);
-        double *row = s + (size_t)r * (size_t)n.keys, size;
+        double *row = s + (size_t)r * (size_t)n.keys;
         for (int j = 0; j < n.keys; j++) {
-            if (j < seen.first || j >= seen.last)
+            if (!schedule_shows(c, r, j))
                 row[j] = -INFINITY;
             else if (c->softcap > 0 || biased)
-                row[j] = capped(c, row[j]) + (biased ? bias_at(c, r, j, &size) : 0);
+                row[j] = bias_modified(c, r, j, capped(c, row[j]));
         }
     }
 }
@@ -92,16 +91,12 @@ void flow_scores(const struct oracle_case *c, const double *q, const double *k, 
 /* A captured score as the exponential gets it: what the kernel does to it after the probe is done here. */
 static double seen_score(const struct oracle_case *c, int r, int key, double x)
 {
-    double size;
-    if (values_mask_later(c)) {
-        const struct key_range seen = schedule_range(c, r);
-        if (key < seen.first || key >= seen.last)
-            return -INFINITY;
-    }
+    if (values_mask_later(c) && !schedule_shows(c, r, key))
+        return -INFINITY;
     x *= values_natural_s(c);
     if (values_capped_later(c))
         x = capped(c, x);
-    return values_biased_later(c) ? x + bias_at(c, r, key, &size) : x;
+    return values_biased_later(c) ? bias_modified(c, r, key, x) : x;
 }
 
 bool flow_run_scores(const struct oracle_case *c, const double *model, double *s)

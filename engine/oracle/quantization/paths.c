@@ -179,11 +179,10 @@ static void add_scores(const struct work *x, int kv, struct path_tile *tile)
     const int has_s = tile->visited && x->run->captured[kv * ASC_CHANNELS + asc_s].data,
               has_p = tile->visited && x->run->captured[kv * ASC_CHANNELS + asc_p].data;
     for (int r = 0; r < x->n.rows; r++) {
-        const struct key_range seen = schedule_range(x->run, r);
         for (int j = first; j < first + cols; j++) {
             const size_t i = (size_t)r * (size_t)x->n.keys + (size_t)j;
             const struct way *reference = &x->way[PATHS];
-            if (j < seen.first || j >= seen.last)
+            if (!schedule_shows(x->run, r, j))
                 continue;
             add(&tile->s[PATH_F16], x->way[PATH_F16].s[i], reference->s[i]);
             add(&tile->p[PATH_F16], x->way[PATH_F16].w[i], reference->w[i]);

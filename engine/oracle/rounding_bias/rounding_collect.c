@@ -236,7 +236,7 @@ static enum rounding_reason bars_o(const struct rounding_head *h)
 /* Whether S of this element is the product and nothing else. */
 static bool is_product(const struct rounding_head *h, enum asc_channel ch, int row, int col)
 {
-    return ch != asc_s || (col >= h->s->at.hidden[row] && col < h->s->at.visible[row]);
+    return ch != asc_s || operands_see(&h->s->at, row, col);
 }
 
 static void count_element(struct rounding_cell *cell, const struct tile_detail *d, enum dtype t, size_t i)

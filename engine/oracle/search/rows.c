@@ -219,6 +219,7 @@ static void see(const struct search *search, const struct sample_tile *t, bool a
     }
     x.hidden = search->seen[0];
     x.visible = search->seen[1];
+    x.mask = NULL;
     search_formula(search, t, &x, want, bound);
 }
 
@@ -230,9 +231,8 @@ static bool seen_by_column(struct search *search, const struct rule *rule, const
     see(search, t, false, want, bound);
     see(search, t, true, search->operand, search->loose);
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const struct key_range own = schedule_range(t->c, (int)(i / (size_t)t->cols));
         const int col = (int)(i % (size_t)t->cols), key = first + map_at(&rule->col_map, col);
-        if (key < own.first || key >= own.last || first + col >= t->c->kv_len)
+        if (!schedule_shows(t->c, (int)(i / (size_t)t->cols), key) || first + col >= t->c->kv_len)
             continue;
         want[i] = search->operand[i];
         bound[i] = search->loose[i];

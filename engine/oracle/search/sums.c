@@ -53,7 +53,7 @@ static bool sum_scores(struct judge_scratch *s, int how, const struct sample_til
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const int r = (int)(i / (size_t)t->cols), col = (int)(i % (size_t)t->cols);
-        const bool seen = values_mask_later(c) || (col >= t->x.hidden[r] && col < t->x.visible[r]);
+        const bool seen = values_mask_later(c) || operands_see(&t->x, r, col);
         const double by = t->x.scales_s ? t->x.by_q[r] * t->x.by_k[col] : 1;
         want[i] = t->want[i];
         bound[i] = t->bound[i];

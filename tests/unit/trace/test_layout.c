@@ -38,6 +38,7 @@ static struct asc_problem random_problem(void)
                                 .has_sink = draw(2),
                                 .has_alibi = draw(2),
                                 .bias_kind = draw(ASC_BIAS_FULL + 1),
+                                .mask_kind = draw(ASC_BIAS_FULL + 1),
                                 .scale = 1.0f};
 }
 
@@ -162,6 +163,7 @@ static void check_one(void)
     take_part(taken, &l, &l.sink, p.has_sink ? heads * 4 : 0);
     take_part(taken, &l, &l.alibi, p.has_alibi ? heads * 4 : 0);
     take_part(taken, &l, &l.bias, biases[p.bias_kind] * pairs * 4);
+    take_part(taken, &l, &l.mask, biases[p.mask_kind] * pairs);
     take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
     take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
