@@ -96,8 +96,8 @@ static int take_descr(struct array *a, struct err *err)
         int dtype;
         bool bits;
     } known[] = {{"f2", DTYPE_F16, false}, {"f4", DTYPE_F32, false}, {"f8", DTYPE_F64, false}, {"i4", DTYPE_I32, false},
-                 {"i8", DTYPE_I64, false}, {"u1", DTYPE_U8, true},   {"u2", -1, true},         {"u4", -1, true},
-                 {"V1", -1, true},         {"f1", -1, true},         {"V2", -1, true}};
+                 {"i8", DTYPE_I64, false}, {"u1", DTYPE_U8, true},   {"b1", DTYPE_U8, false},  {"u2", -1, true},
+                 {"u4", -1, true},         {"V1", -1, true},         {"f1", -1, true},         {"V2", -1, true}};
     if (a->type[0] == '>')
         return err_set(err, ERR_INPUT, a->name, "is of type %s; expected little-endian values", a->type);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -295,6 +295,7 @@ static int take_tensor_type(struct array *a, const char *type, struct err *err)
                  {"F8_E4M3", DTYPE_E4M3, 1, false},
                  {"F8_E5M2", DTYPE_E5M2, 1, false},
                  {"U8", DTYPE_U8, 1, true},
+                 {"BOOL", DTYPE_U8, 1, false},
                  {"I32", DTYPE_I32, 4, false},
                  {"I64", DTYPE_I64, 8, false},
                  {"U16", -1, 2, true},

@@ -39,9 +39,9 @@ struct asc_tensor {
 };
 
 /* Of the shapes and types that problem says, docs/trace-format.md, "Tensors". All but q, k and v may be missing;
-   scales, sink, alibi and bias are dense. */
+   scales, sink, alibi, bias and mask are dense, the mask of bytes, 0 or 1. */
 struct asc_tensors {
-    struct asc_tensor q, k, v, q_scale, k_scale, v_scale, sink, alibi, bias;
+    struct asc_tensor q, k, v, q_scale, k_scale, v_scale, sink, alibi, bias, mask;
 };
 
 /* Waits for the device, copies the inputs, and binds the probes. */

@@ -305,7 +305,7 @@ static int copy_tensor(const struct asc_problem *p, enum problem_tensor_id id, c
 static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors, char *why, size_t size)
 {
     const struct asc_problem *p = &c->problem;
-    const struct asc_strides bias = asc_bias_strides(p);
+    const struct asc_strides bias = asc_bias_strides(p), mask = asc_mask_strides(p);
     const struct shape heads = {{p->heads}, 1, sizeof(float)};
     const struct {
         const char *name;
@@ -332,7 +332,11 @@ static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors,
                {"bias",
                 &tensors->bias,
                 p->bias,
-                {{bias.batch ? p->batch : 1, bias.head ? p->heads : 1, p->q_len, p->kv_len}, 4, sizeof(float)}}};
+                {{bias.batch ? p->batch : 1, bias.head ? p->heads : 1, p->q_len, p->kv_len}, 4, sizeof(float)}},
+               {"mask",
+                &tensors->mask,
+                p->mask,
+                {{mask.batch ? p->batch : 1, mask.head ? p->heads : 1, p->q_len, p->kv_len}, 4, 1}}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i].to && !all[i].from->data)
             return fail(why, size, "%s is missing: this problem has one", all[i].name);

@@ -1,7 +1,7 @@
 #include "engine/oracle/score_mod.h"
 
-#include "engine/trace/expression.h"
 #include "engine/oracle/bound.h"
+#include "engine/trace/expression.h"
 #include <float.h>
 
 /* A number and how far a correct kernel may be from it; of a truth value, 0 or 1, the error is 0 or, where it may be

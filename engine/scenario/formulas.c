@@ -1,8 +1,8 @@
 /* shape.mask and shape.score_mod: what a scenario's formulas say, and the bytes of a mask. */
 #include "engine/scenario/keys.h"
 
-#include "engine/trace/expression.h"
 #include "engine/base/text.h"
+#include "engine/trace/expression.h"
 #include <string.h>
 
 static int parse(const struct scenario *s, enum scenario_key_id id, const int *line, struct expression *out,

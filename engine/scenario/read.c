@@ -298,9 +298,9 @@ int scenario_read(const char *path, const char *root, struct scenario *s, struct
     scenario_init(s);
     if (name_scenario(s, path, err) == 0 && (s->text = load(path, err)) != NULL && parse(&r, s->text) == 0 &&
         resolve_inputs(&r, root) == 0 && scenario_settle_sequences(s, r.key_line, err) == 0 &&
-        scenario_settle_formulas(s, r.key_line, err) == 0 &&
-        scenario_check_lines(s, r.key_line, err) == 0 && resolve(&r, KEY_KERNEL, s->kernel, root) == 0 &&
-        resolve(&r, KEY_PATCH, s->patch, root) == 0 && resolve_include(&r, root) == 0)
+        scenario_settle_formulas(s, r.key_line, err) == 0 && scenario_check_lines(s, r.key_line, err) == 0 &&
+        resolve(&r, KEY_KERNEL, s->kernel, root) == 0 && resolve(&r, KEY_PATCH, s->patch, root) == 0 &&
+        resolve_include(&r, root) == 0)
         return 0;
     scenario_free(s);
     return -1;

@@ -3,8 +3,8 @@
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
 
-#include "engine/trace/expression.h"
 #include "engine/trace/event.h"
+#include "engine/trace/expression.h"
 #include "engine/trace/launch.h"
 #include "engine/trace/layout.h"
 #include <stdbool.h>

@@ -20,7 +20,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Tensors(ctypes.Structure):
-    _fields_ = [(name, _Tensor) for name in ("q", "k", "v", "q_scale", "k_scale", "v_scale", "sink", "alibi", "bias")]
+    _fields_ = [(name, _Tensor) for name in ("q", "k", "v", "q_scale", "k_scale", "v_scale", "sink", "alibi", "bias", "mask")]
 
 
 def _library():
@@ -101,12 +101,15 @@ class capture:
     q_len] or [heads, rows of all]. page_table [batch, pages]: k and v are [pages, page_size, kv_heads, head_dim], or with
     layout="BHLD" [pages, kv_heads, page_size, head_dim], and kv_lens says how many keys a sequence has.
 
+    mask [batch or 1, heads or 1, q_len, kv_len]: 0 or False hides a key. score_mod: what a score becomes, as
+    shape.score_mod of docs/scenarios.md says it: "s - 0.1 * abs(i - j)".
+
     After the block `path` is a trace; `c.run` opens it as attnscope.load() does."""
 
     def __init__(self, q, k, v, *, br, bc, path="capture.safetensors", causal=False, scale=None, window=(-1, -1), softcap=0.0,
                  layout="BHLD", q_scale=None, k_scale=None, v_scale=None, sink=None, alibi=None, bias=None, threads=1024,
                  kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
-                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None):
+                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None):
         if layout not in _LAYOUTS:
             raise Error(f"layout is {layout!r}; it must be 'BHLD', 'BLHD' or 'THD'")
         paged, thd = page_table is not None, layout == "THD"
@@ -156,12 +159,15 @@ class capture:
                 self._scales[name] = self._scale(given, q, heads)
             elif given is not None:
                 raise Error(f"{name}_scale is given, but {name} is of type {kind}")
-        if bias is not None:
-            kinds_of_bias = {(False, False): "shared", (False, True): "per-head", (True, False): "per-batch", (True, True): "full"}
-            problem["bias_kind"] = kinds_of_bias[bias.shape[0] > 1, bias.shape[1] > 1]
+        kinds_of_pairs = {(False, False): "shared", (False, True): "per-head", (True, False): "per-batch", (True, True): "full"}
+        for name, pairs in (("bias_kind", bias), ("mask_kind", mask)):
+            if pairs is not None:
+                problem[name] = kinds_of_pairs[pairs.shape[0] > 1, pairs.shape[1] > 1]
+        if score_mod is not None:
+            problem["score_mod"] = score_mod
         run = {} if kernel is None else {"kernel": kernel}
         self.path = os.path.abspath(path)
-        self._given = (q, k, v, sink, alibi, bias)
+        self._given = (q, k, v, sink, alibi, bias, mask)
         types = dict(types or {})
         own = {"o": types.pop("o")} if "o" in types else {}
         self._sequences, self._problem = sequences, problem
@@ -183,7 +189,7 @@ class capture:
     def __enter__(self):
         import torch
         library, keep, why = _library(), [], ctypes.create_string_buffer(1280)
-        q, k, v, sink, alibi, bias = self._given
+        q, k, v, sink, alibi, bias, mask = self._given
         with torch.cuda.device(q.device), torch.no_grad():
             tensors = _Tensors()
             for name, tensor in (("q", q), ("k", k), ("v", v)):
@@ -192,6 +198,8 @@ class capture:
                                  *((f"{n}_scale", s) for n, s in self._scales.items())):
                 if tensor is not None:
                     setattr(tensors, name, _pointer(tensor.float().contiguous(), name, keep))
+            if mask is not None:
+                tensors.mask = _pointer((mask != 0).to(torch.uint8).contiguous(), "mask", keep)
             if torch.cuda.is_current_stream_capturing():
                 raise Error("a CUDA graph is being captured: begin before it, or replay the graph inside")
             handle = ctypes.c_void_p()

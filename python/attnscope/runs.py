@@ -224,7 +224,7 @@ def _inputs(given: Mapping[str, Any], folder: str) -> List[str]:
 
 
 def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: Any = None, alibi: Any = None,
-        bias: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None, inputs: Optional[PathLike] = None,
+        bias: Any = None, mask: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None, inputs: Optional[PathLike] = None,
         shape: Optional[Sequence[int]] = None,
         backend: Optional[str] = None, patch: Optional[PathLike] = None, settings: Optional[Mapping[str, object]] = None,
         define: Sequence[str] = (), include: Sequence[PathLike] = (), flags: Sequence[str] = (), checks: bool = False,
@@ -232,8 +232,8 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
     """Runs a kernel (.cu) or a scenario (.ini) once and judges it.
 
     q, k, v: arrays [batch, heads, rows, head_dim], as numpy, torch (on the CPU or a GPU), DLPack or
-    __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias [batch or 1, heads or 1, q_len,
-    kv_len] and scales of codes (one, [heads], [batch, heads] or [batch, heads, groups of rows]) likewise. inputs: a trace
+    __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias and mask (0 or False hides a
+    key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads] or [batch, heads, groups of rows]) likewise. inputs: a trace
     whose problem and inputs are taken, or a file with arrays q, k, v. Without any of them inputs are made for `shape`.
     settings: keys of a scenario, such as {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.
@@ -241,7 +241,7 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
     path = os.fspath(kernel)
     folder = tempfile.TemporaryDirectory(prefix="attnscope-")
     trace = os.path.abspath(os.fspath(save)) if save else os.path.join(folder.name, "run.safetensors")
-    options = ["--save", trace, *_inputs({"q": q, "k": k, "v": v, "sink": sink, "alibi": alibi, "bias": bias, "q_scale": q_scale,
+    options = ["--save", trace, *_inputs({"q": q, "k": k, "v": v, "sink": sink, "alibi": alibi, "bias": bias, "mask": mask, "q_scale": q_scale,
                                             "k_scale": k_scale, "v_scale": v_scale}, folder.name)]
     for name, value in (("shape", shape and ",".join(map(str, shape))), ("backend", backend), ("patch", patch), ("mem", mem),
                         ("inputs", inputs)):

@@ -347,7 +347,7 @@ static void test_everything_stated(void **state)
     assert_string_equal(s.expect.event_at, "row[i + 1] += x; y");
     assert_int_equal(s.expect.stopped, 1u << EVENT_ADDRESS | 1u << EVENT_LAUNCH);
     assert_int_equal(s.expect.no_culprits, 0);
-    assert_int_equal(s.expect.line_of_expect, 37);
+    assert_int_equal(s.expect.line_of_expect, 39);
     scenario_free(&s);
 }
 
