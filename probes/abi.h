@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 10
+#define ASC_ABI_VERSION 11
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -38,6 +38,13 @@ enum asc_layout {
     ASC_BHLD, /* [batch][head][row][head_dim]; of v and o head_dim_v */
     ASC_BLHD, /* [batch][row][head][head_dim] */
     ASC_THD   /* [row of all sequences][head][head_dim]: one sequence behind the other, see cu_seqlens_q */
+};
+
+/* RoPE: which elements of a row of q and k are the pairs that its position turns, i being the pair. */
+enum asc_rope {
+    ASC_ROPE_NONE,
+    ASC_ROPE_INTERLEAVED, /* 2 i and 2 i + 1, as GPT-J has them */
+    ASC_ROPE_HALF         /* i and i + rope_dim / 2, as GPT-NeoX and Llama have them */
 };
 
 /* Which of the leading dimensions of a bias, [batch][heads][q_len][kv_len], it has; a missing one is 1. */
@@ -98,6 +105,12 @@ struct asc_problem {
     int32_t lie; /* enum asc_lie */
     /* 1: key j of a sequence is row kv_len - asc_kv_len() + j: the rows before it hold NaN. */
     int32_t left_pad;
+    /* RoPE (enum asc_rope, ROPE_NONE: the next ones are 0): before they are multiplied, pair i of a row of q and k, (a,
+       b), becomes (a cos - b sin, b cos + a sin), both of position * rope_base^(-2 i / rope_dim); elements from
+       rope_dim on stay. Key j has the position rope_offset + j, a query that of its diagonal key: asc_query_position().
+     */
+    int32_t rope, rope_dim, rope_offset;
+    float rope_base;
     float scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     /* What the mask was made by, "": by no formula; what a score s behind the soft cap becomes, "": it stays. What a
@@ -126,6 +139,8 @@ struct asc_problem {
     int32_t total_q, total_k;  /* rows of q and o, and of k and v, with the layout THD: the ends of these */
     const int32_t *page_table; /* [batch][asc_table_pages()]; NULL without pages. Behind a sequence: an unused page */
     const int32_t *leftpad_k;  /* [batch]: the row of the first key; NULL without left_pad */
+    /* [asc_rope_rows()][rope_dim / 2] cos and sin of each position, from 0; NULL without RoPE. */
+    const float *rope_cos, *rope_sin;
     /* Of the kernel's own arrays, whatever of the above they have; with pages of a page in the place of a batch. */
     struct asc_strides q_strides, k_strides, v_strides, o_strides;
     /* plan.workspace_bytes of device memory for what one launch leaves to the next, aligned to 256; nothing but
@@ -169,6 +184,24 @@ ASC_INLINE int32_t asc_kv_len(const struct asc_problem *problem, int32_t batch)
 ASC_INLINE int32_t asc_table_pages(const struct asc_problem *problem)
 {
     return problem->page_size > 0 ? (problem->kv_len - 1) / problem->page_size + 1 : 0;
+}
+
+/* The position of a query, see rope_offset; and how many positions the tables have. */
+ASC_INLINE int32_t asc_query_position(const struct asc_problem *problem, int32_t batch, int32_t query)
+{
+    const int32_t corner =
+        problem->causal == ASC_CAUSAL_TOP_LEFT ? 0 : asc_kv_len(problem, batch) - asc_q_len(problem, batch);
+    return problem->rope_offset + query + corner;
+}
+ASC_INLINE int32_t asc_rope_rows(const struct asc_problem *problem)
+{
+    return problem->rope_offset + (problem->q_len > problem->kv_len ? problem->q_len : problem->kv_len);
+}
+/* The elements of pair i. */
+ASC_INLINE void asc_rope_pair(int32_t rope, int32_t rope_dim, int32_t i, int32_t pair[2])
+{
+    pair[0] = rope == ASC_ROPE_HALF ? i : 2 * i;
+    pair[1] = rope == ASC_ROPE_HALF ? i + rope_dim / 2 : 2 * i + 1;
 }
 
 /* Strides of a tensor with `heads` heads of `rows` rows of `d` elements in the problem's layout. */
@@ -358,8 +391,9 @@ enum asc_addend { ASC_ALIBI, ASC_BIAS, ASC_MASK, ASC_SCORE_MOD };
 enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };
 
 /* How Q, K, V and O may be, beside all of one width, each an array of its own, contiguous. STRIDES: the kernel goes by
-   asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. */
-enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V };
+   asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. ROPE: it turns q
+   and k by their positions. */
+enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V, ASC_ROPE };
 
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)

@@ -63,7 +63,8 @@ inline asc_refusal asc_dealt_twice(int32_t batch, int32_t head, int32_t q_tile, 
     ASK(head_dim_v, problem.head_dim_v != problem.head_dim)                                                            \
     ASK(v_in_k, problem.v_in_k)                                                                                        \
     ASK(strides, problem.lie != ASC_CONTIGUOUS)                                                                        \
-    ASK(leftpad_k, problem.left_pad)
+    ASK(leftpad_k, problem.left_pad)                                                                                   \
+    ASK(rope, problem.rope != ASC_ROPE_NONE)
 enum asc_asked {
 #define ASC_ASK(what, matters) asc_asked_##what,
     ASC_ASKED(ASC_ASK)
@@ -208,6 +209,34 @@ struct asc_run {
     {
         return numbers(asc_asked_leftpad_k, problem.leftpad_k, problem.batch);
     }
+    /* RoPE: enum asc_rope, ASC_ROPE_NONE: there is none. */
+    int32_t rope()
+    {
+        return ask(asc_asked_rope, problem.rope);
+    }
+    int32_t rope_dim()
+    {
+        return ask(asc_asked_rope, problem.rope_dim);
+    }
+    /* The position of query 0 of a sequence, of which key 0 has rope_offset: what FlashAttention calls seqlen_offsets.
+     */
+    int32_t rope_position(int32_t sequence, int32_t query = 0)
+    {
+        return ask(asc_asked_rope, asc_query_position(&problem, sequence, query));
+    }
+    int32_t rope_offset()
+    {
+        return ask(asc_asked_rope, problem.rope_offset);
+    }
+    /* f32 [positions][rope_dim / 2]; NULL without RoPE. */
+    asc_array rotary_cos()
+    {
+        return table(problem.rope_cos);
+    }
+    asc_array rotary_sin()
+    {
+        return table(problem.rope_sin);
+    }
     /* i32 [batch + 1], of the layout THD. */
     asc_array cu_seqlens_q()
     {
@@ -298,6 +327,12 @@ struct asc_run {
     {
         asked |= 1u << what;
         return {const_cast<int32_t *>(at), ASC_I32, 1, {n}, {1}, &asked};
+    }
+    asc_array table(const float *at)
+    {
+        const int64_t n = problem.rope_dim / 2;
+        asked |= 1u << asc_asked_rope;
+        return {const_cast<float *>(at), ASC_F32, 2, {asc_rope_rows(&problem), n}, {n, 1}, &asked};
     }
     asc_array keys(const void *at, int32_t dtype, int64_t d, const asc_strides &s)
     {

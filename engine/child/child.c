@@ -315,12 +315,12 @@ static json_t *problem_json(const struct asc_problem *p)
 {
     json_t *json = json_object();
 #define PROBLEM_INTEGER(name) json_object_set_new(json, #name, json_integer(p->name));
+#define PROBLEM_REAL(name) json_object_set_new(json, #name, json_real((double)p->name));
 #define PROBLEM_TEXT(name) json_object_set_new(json, #name, json_string(p->name));
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_REAL
 #undef PROBLEM_TEXT
-    json_object_set_new(json, "scale", json_real((double)p->scale));
-    json_object_set_new(json, "softcap", json_real((double)p->softcap));
     return json;
 }
 

@@ -4,6 +4,8 @@
 #include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/values.h"
+#include <math.h>
+#include <string.h>
 
 enum dtype codes_type(int quantized)
 {
@@ -107,6 +109,26 @@ static double quantize(enum dtype of, double x, double scale, double *half)
     return high > low ? (low + high) / 2 : codes_round(of, y);
 }
 
+bool codes_uncertain(const struct oracle_case *c, enum asc_channel ch)
+{
+    return codes_use(c, ch) != CODES_NONE || (c->rope.kind && ch != asc_v);
+}
+
+/* How far rows that RoPE has turned may lie from a correct kernel's. */
+static void turned_loose(const struct oracle_case *c, const double *x, int rows, int cols, double *loose)
+{
+    const double error = 3 * BOUND_U * BOUND_SLACK + M_SQRT2 * (double)c->conventions.rope_error;
+    for (int r = 0; r < rows; r++, x += cols, loose += cols) {
+        memset(loose, 0, (size_t)cols * sizeof *loose);
+        for (int i = 0; i < c->rope.dim / 2; i++) {
+            int32_t pair[2];
+            asc_rope_pair(c->rope.kind, c->rope.dim, i, pair);
+            const double length = hypot(x[pair[0]], x[pair[1]]);
+            loose[pair[0]] = loose[pair[1]] = error * length + 3 * BOUND_TINY;
+        }
+    }
+}
+
 bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose)
 {
     const struct coding *coding = part->coding;
@@ -119,6 +141,10 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
         load_codes(part->input, part->first, part->rows, out);
     else
         values_load(&m, out);
+    if (c->rope.kind && part->ch != asc_v && loose)
+        turned_loose(c, out, part->rows, cols, loose);
+    if (c->rope.kind && part->ch != asc_v)
+        return true;
     for (int r = 0; coding->scale && r < part->rows; r++) {
         const double scale = codes_scale(coding, part->first + r), times = descaled ? scale : 1;
         for (int col = 0; col < cols; col++) {

@@ -42,7 +42,12 @@ struct coded_rows {
    A value made from a code is rounded once, u |x|. Where the launch quantizes, its scale may be another f32 (4 u: an
    approximate division), and a quotient so near the middle of two codes that 8 u of it decide may become either (2 u
    for each of two divisions, or of a division and a multiplication; as much again for approximate ones): out then lies
-   between the two. */
+   between the two.
+
+   RoPE turns a pair (a, b) into (a c - b s, b c + a s), which is x, y of the same length: two products and a sum in f32
+   err by u (|a c| + |b s|) + u |x|, of which |a c| + |b s| <= |a, b| |c, s| = |x, y| (Cauchy and Schwarz), and what out
+   has of it was rounded once more: 3 u |x, y|. A kernel with cosines and sines of its own (convention rope_error, e) is
+   off by e (|a| + |b|) <= e sqrt(2) |x, y| besides. What it then rounds to a narrower type is not in loose. */
 bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 
 /* By how much a code of row r of an input that is one more makes it larger: its scale where it becomes a value, else 1.
@@ -55,6 +60,10 @@ bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n
 /* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O. */
 double codes_v_times(const struct oracle_case *c, int first);
 double codes_o_times(const struct oracle_case *c);
+
+/* Whether what the products take is no one number even in the type it is used in: made from codes, or turned by RoPE.
+ */
+bool codes_uncertain(const struct oracle_case *c, enum asc_channel ch);
 
 /* How many more roundings lie between a product of codes and natural scores than between one of values. */
 int codes_descale_roundings(const struct oracle_case *c);

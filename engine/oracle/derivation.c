@@ -169,7 +169,9 @@ static void derive_operand(struct walk *w, enum asc_channel ch)
         dtype_load(in->dtype, in->data, (size_t)((int64_t)(first + row) * in->row_stride + w->out->col));
     const double scale = codes_scale(codes_of(c, ch), first + row), fold = ch == asc_q ? values_fold(c) : 1;
     w->at = row * stage->cols + w->out->col;
-    put_step(w, dtype_is_code(in->dtype) ? "the input's code" : "the input", "", input, input);
+    const bool turned = c->rope.kind && ch != asc_v;
+    put_step(w, dtype_is_code(in->dtype) ? "the input's code" : "the input", turned ? "turned by its position" : "",
+             input, input);
     if (codes_use(c, ch) != CODES_NONE)
         put_step(w, "scale", codes_use(c, ch) == CODES_RAW ? "applied after the product" : "", scale, scale);
     if (fold != 1)

@@ -6,6 +6,7 @@
 #define ORACLE_ORACLE_H
 
 #include "engine/base/dtype.h"
+#include "engine/trace/rope.h"
 #include "probes/abi.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,6 +86,11 @@ struct oracle_case {
     struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
     struct matrix in_k, in_v;                /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
     struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */
+    /* in_q and in_k are what RoPE makes of the inputs, f32: as was done, the position of the first row of each, and the
+       type of the inputs. */
+    struct rope rope;
+    int q_position, k_position;
+    enum dtype turned_type;
     int kv_tiles;
     /* Captured, valid region only (rows < q_len, keys < kv_len); data NULL where the channel is not recorded.
        captured[kv * ASC_CHANNELS + ch]; channels that exist once per slot stand at kv 0. */

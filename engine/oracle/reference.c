@@ -34,6 +34,8 @@ VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double g
 static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
 {
     const int used = values_type(c, ch);
+    if (c->rope.kind && ch != asc_v)
+        return used < 0 ? c->turned_type : (enum dtype)used;
     switch (codes_use(c, ch)) {
     case CODES_DESCALED:
         return used < 0 ? DTYPE_F16 : (enum dtype)used;
@@ -73,8 +75,12 @@ static void load_q(const struct oracle_case *c, struct original_input *to)
     load_input(c, asc_q, 0, c->in_q.rows, to);
     if (fold == 1)
         return;
-    const bool coded = codes_use(c, asc_q) != CODES_NONE;
-    bound_narrow(used >= 0 ? (enum dtype)used : coded ? DTYPE_F16 : c->in_q.dtype, &unit, &half_tiny);
+    const bool coded = codes_uncertain(c, asc_q);
+    bound_narrow(used >= 0                           ? (enum dtype)used
+                 : codes_use(c, asc_q) != CODES_NONE ? DTYPE_F16
+                 : c->rope.kind                      ? c->turned_type
+                                                     : c->in_q.dtype,
+                 &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
         to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
                            (half_tiny + BOUND_TINY) / fold;

@@ -152,7 +152,7 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     struct operand *use = &s->at.of[ch];
     struct stage *stage = &s->stage[ch];
     const int n = stage->rows * stage->cols, first = ch == asc_q ? 0 : s->at.kv * c->bc;
-    const bool coded = codes_use(c, ch) != CODES_NONE;
+    const bool coded = codes_uncertain(c, ch);
     if (ch != asc_q)
         reference_load(c, s, ch);
     /* What a code becomes is rounded before it is converted: that is no one number in the captured type. */

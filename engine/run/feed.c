@@ -10,11 +10,13 @@
 
 static int same_problem(const struct asc_problem *a, const struct asc_problem *b)
 {
-    int same = a->scale == b->scale && a->softcap == b->softcap;
+    int same = 1;
 #define PROBLEM_INTEGER(name) same = same && a->name == b->name;
+#define PROBLEM_REAL(name) same = same && a->name == b->name;
 #define PROBLEM_TEXT(name) same = same && strcmp(a->name, b->name) == 0;
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_REAL
 #undef PROBLEM_TEXT
     return same;
 }

@@ -440,6 +440,12 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         p->lie = of->lie;
     if (!scenario_stated(s, KEY_LEFT_PAD))
         p->left_pad = of->left_pad;
+    if (!scenario_stated(s, KEY_ROPE)) {
+        p->rope = of->rope;
+        p->rope_dim = of->rope_dim;
+        p->rope_offset = of->rope_offset;
+        p->rope_base = of->rope_base;
+    }
 }
 
 /* The lengths of a trace's sequences, as they are cut. */

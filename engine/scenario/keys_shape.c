@@ -158,6 +158,26 @@ int key_set_formula(struct scenario *s, enum scenario_key_id id, const char *val
     return 0;
 }
 
+int key_set_rope(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.rope, problem_rope_names, value);
+}
+
+int key_set_rope_number(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct asc_problem *p = &s->problem;
+    double base;
+    if (id == KEY_ROPE_OFFSET)
+        return value_integer(value, 0, VALUE_LENGTH_MAX, &p->rope_offset);
+    if (id == KEY_ROPE_DIM)
+        return value_integer(value, 2, ASC_HEAD_DIM_MAX, &p->rope_dim) == 0 && p->rope_dim % 2 == 0 ? 0 : -1;
+    if (value_real(value, &base) != 0 || !((float)base > 0 && isfinite((float)base)))
+        return -1;
+    p->rope_base = (float)base;
+    return 0;
+}
+
 int key_set_scale(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     double v;

@@ -1,5 +1,5 @@
-/* Sequences of their own lengths, and the pages that keys lie in. */
-#include "engine/scenario/keys.h"
+/* Sequences of their own lengths, the pages that keys lie in, and what RoPE counts in them. */
+#include "engine/scenario/keys_set.h"
 
 #include "engine/trace/layout.h"
 
@@ -53,6 +53,32 @@ static int count_pages(const struct asc_problem *p)
     return pages > ASC_LENGTH_MAX ? ASC_LENGTH_MAX : (int)pages;
 }
 
+/* A problem without RoPE has nothing of it; one that a trace says keeps what that says. */
+static int settle_rope(struct scenario *s, const int *line, struct err *err)
+{
+    static const enum scenario_key_id numbers[] = {KEY_ROPE_DIM, KEY_ROPE_OFFSET, KEY_ROPE_BASE};
+    struct asc_problem *p = &s->problem;
+    const bool of_trace = s->inputs.from_trace && !scenario_stated(s, KEY_ROPE);
+    char where[WHERE_BYTES];
+    for (int i = 0; i < 3; i++) {
+        if (!scenario_stated(s, numbers[i]))
+            continue;
+        if (!p->rope && !scenario_stated(s, KEY_ROPE)) {
+            scenario_where(s, line, numbers[i], where, sizeof where);
+            return err_set(err, ERR_INPUT, where, "expected `rope` beside it, found none");
+        }
+        key_set_rope_number(s, numbers[i], scenario_said(s, numbers[i])); /* it may have been set aside below */
+    }
+    if (!p->rope)
+        p->rope_dim = 0, p->rope_offset = 0, p->rope_base = 0;
+    if (p->rope && !of_trace && !scenario_stated(s, KEY_ROPE_DIM))
+        p->rope_dim = p->head_dim;
+    if (p->rope && !of_trace && !scenario_stated(s, KEY_ROPE_BASE))
+        p->rope_base = 10000;
+    scenario_where(s, line, KEY_ROPE, where, sizeof where);
+    return problem_check_rope(p, where, err);
+}
+
 int scenario_settle_sequences(struct scenario *s, const int *line, struct err *err)
 {
     struct asc_problem *p = &s->problem;
@@ -67,7 +93,7 @@ int scenario_settle_sequences(struct scenario *s, const int *line, struct err *e
     p->has_q_lens = p->q_lens != NULL;
     p->has_kv_lens = p->kv_lens != NULL;
     p->pages = count_pages(p);
-    return 0;
+    return settle_rope(s, line, err);
 }
 
 int scenario_copy_sequences(const struct scenario *from, struct scenario *out)

@@ -19,9 +19,11 @@ static bool same_problem(const struct asc_problem *a, const struct asc_problem *
 {
     return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->q_len == b->q_len &&
            a->kv_len == b->kv_len && a->head_dim == b->head_dim && a->head_dim_v == b->head_dim_v &&
-           a->v_in_k == b->v_in_k && a->dtype == b->dtype && a->causal == b->causal &&
-           a->window_left == b->window_left && a->window_right == b->window_right && a->page_size == b->page_size &&
-           same_lengths(a->q_lens, b->q_lens, a->batch) && same_lengths(a->kv_lens, b->kv_lens, a->batch);
+           a->v_in_k == b->v_in_k && a->rope == b->rope && a->rope_dim == b->rope_dim &&
+           a->rope_offset == b->rope_offset && a->rope_base == b->rope_base && a->dtype == b->dtype &&
+           a->causal == b->causal && a->window_left == b->window_left && a->window_right == b->window_right &&
+           a->page_size == b->page_size && same_lengths(a->q_lens, b->q_lens, a->batch) &&
+           same_lengths(a->kv_lens, b->kv_lens, a->batch);
 }
 
 /* The same elements were judged in both: all there are, or those of the same q tiles. */

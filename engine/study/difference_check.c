@@ -24,16 +24,16 @@ static int check_problem(const struct pair *x, struct err *err)
 #define PROBLEM_INTEGER(name)                                                                                          \
     if (a->name != b->name)                                                                                            \
         return refuse(x, "its %s is %d, there %d", #name, (int)b->name, (int)a->name);
+#define PROBLEM_REAL(name)                                                                                             \
+    if (a->name != b->name)                                                                                            \
+        return refuse(x, "its %s is %.9g, there %.9g", #name, (double)b->name, (double)a->name);
 #define PROBLEM_TEXT(name)                                                                                             \
     if (strcmp(a->name, b->name) != 0)                                                                                 \
         return refuse(x, "its %s is `%s`, there `%s`", #name, b->name, a->name);
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_REAL
 #undef PROBLEM_TEXT
-    if (a->scale != b->scale)
-        return refuse(x, "its scale is %.9g, there %.9g", (double)b->scale, (double)a->scale);
-    if (a->softcap != b->softcap)
-        return refuse(x, "its softcap is %.9g, there %.9g", (double)b->softcap, (double)a->softcap);
     return 0;
 }
 

@@ -37,6 +37,9 @@ const char *const problem_bias_names[] = {
     [ASC_BIAS_NONE] = "none",           [ASC_BIAS_SHARED] = "shared", [ASC_BIAS_PER_HEAD] = "per-head",
     [ASC_BIAS_PER_BATCH] = "per-batch", [ASC_BIAS_FULL] = "full",     NULL};
 
+const char *const problem_rope_names[] = {
+    [ASC_ROPE_NONE] = "none", [ASC_ROPE_INTERLEAVED] = "interleaved", [ASC_ROPE_HALF] = "half", NULL};
+
 const char *const plan_deal_names[] = {
     [ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", [ASC_DEAL_MAP] = "map", NULL};
 
@@ -203,6 +206,42 @@ int problem_check_lie(const struct asc_problem *p, const char *where, struct err
     return 0;
 }
 
+/* The lengths of sequences may come later. */
+static int check_positions(const struct asc_problem *p, const char *where, struct err *err)
+{
+    const bool known = (!p->has_q_lens || p->q_lens) && (!p->has_kv_lens || p->kv_lens);
+    for (int b = 0; b < p->batch && known; b++)
+        if (asc_q_len(p, b) > 0 && asc_query_position(p, b, 0) < 0)
+            return err_set(
+                err, ERR_INPUT, where,
+                "the first query of sequence %d has the position %d (rope_offset %d + %d keys - %d queries); "
+                "expected 0 or more",
+                b, asc_query_position(p, b, 0), p->rope_offset, asc_kv_len(p, b), asc_q_len(p, b));
+    return 0;
+}
+
+int problem_check_rope(const struct asc_problem *p, const char *where, struct err *err)
+{
+    if (p->rope == ASC_ROPE_NONE)
+        return p->rope_dim || p->rope_offset || p->rope_base != 0
+                   ? err_set(err, ERR_INPUT, where, "rope_dim, rope_offset or rope_base without rope")
+                   : 0;
+    if (p->rope < ASC_ROPE_NONE || p->rope > ASC_ROPE_HALF)
+        return err_set(err, ERR_INPUT, where, "rope is %d; it must be 0 to %d", p->rope, ASC_ROPE_HALF);
+    if (p->rope_dim < 2 || p->rope_dim > p->head_dim || p->rope_dim % 2)
+        return err_set(err, ERR_INPUT, where, "rope_dim is %d; it must be even, from 2 to head_dim (%d)", p->rope_dim,
+                       p->head_dim);
+    if (!(p->rope_base > 0 && isfinite(p->rope_base)))
+        return err_set(err, ERR_INPUT, where, "rope_base is %g; it must be positive and finite", (double)p->rope_base);
+    if (p->rope_offset < 0 || p->rope_offset > ASC_LENGTH_MAX)
+        return err_set(err, ERR_INPUT, where, "rope_offset is %d; it must be 0 to %d", p->rope_offset, ASC_LENGTH_MAX);
+    if (p->v_in_k)
+        return err_set(err, ERR_INPUT, where, "rope: expected a V of its own, found V in K (v_in_k)");
+    if (dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype))
+        return err_set(err, ERR_INPUT, where, "rope: expected Q and K of values, found codes");
+    return check_positions(p, where, err);
+}
+
 int problem_check(const struct asc_problem *p, const char *where, struct err *err)
 {
     const struct {
@@ -262,7 +301,7 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         if (p->page_table[i] < 0 || p->page_table[i] >= p->pages)
             return err_set(err, ERR_INPUT, where, "the page table names page %d; there are %d", p->page_table[i],
                            p->pages);
-    if (problem_check_lie(p, where, err) != 0)
+    if (problem_check_lie(p, where, err) != 0 || problem_check_rope(p, where, err) != 0)
         return -1;
     const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
     for (int i = 0; i < 3; i++)
@@ -332,6 +371,7 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.mask = NULL;
     bare.q_scale = bare.k_scale = bare.v_scale = NULL;
     bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
+    bare.rope_cos = bare.rope_sin = NULL;
     bare.workspace = NULL;
     return bare;
 }
@@ -357,13 +397,16 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     char pages[32] = "";
     if (p->page_size)
         snprintf(pages, sizeof pages, " pages of %d", (int)p->page_size);
-    char values[64] = "";
+    char values[96] = "";
     if (p->head_dim_v != p->head_dim)
         snprintf(values, sizeof values, " head_dim_v %d", (int)p->head_dim_v);
     if (p->lie > ASC_CONTIGUOUS && p->lie <= ASC_V_TRANSPOSED)
         snprintf(values + strlen(values), sizeof values - strlen(values), " strides %s", problem_lie_names[p->lie]);
     if (p->left_pad)
         snprintf(values + strlen(values), sizeof values - strlen(values), " left_pad");
+    if (p->rope > ASC_ROPE_NONE && p->rope <= ASC_ROPE_HALF)
+        snprintf(values + strlen(values), sizeof values - strlen(values), " rope %s %d", problem_rope_names[p->rope],
+                 (int)p->rope_dim);
     snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
              p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
              p->mask_kind != ASC_BIAS_NONE ? " mask" : "", p->score_mod[0] ? " score_mod" : "",

@@ -90,10 +90,12 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
 /* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
 int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS]);
 
-/* By enum asc_causal, asc_layout, asc_lie, asc_bias, asc_kv_deal, then NULL: as scenarios and saved traces write them.
+/* By enum asc_causal, asc_layout, asc_lie, asc_bias, asc_rope, asc_kv_deal, then NULL: as scenarios and saved traces
+ * write them.
  */
 extern const char *const problem_causal_names[],
-    *const problem_layout_names[], *const problem_lie_names[], *const problem_bias_names[], *const plan_deal_names[];
+    *const problem_layout_names[],
+        *const problem_lie_names[], *const problem_bias_names[], *const problem_rope_names[], *const plan_deal_names[];
 
 /* Where the probes write on a GPU; memory_names: by it, then NULL. */
 enum memory_kind {
@@ -104,9 +106,9 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " head_dim_v 512 padded left_pad V in K sink alibi bias mask score_mod varlen pages of 16 splits 4 round-robin": what
- * of that a run has; "" for none. */
-enum { TERMS_BYTES = 160 };
+/* " head_dim_v 512 padded left_pad rope half 64 V in K sink alibi bias mask score_mod varlen pages of 16 splits 4
+ * round-robin": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 192 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
@@ -144,7 +146,8 @@ int problem_o_dtype(const struct asc_problem *p, int declared);
 
 /* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
 int problem_check(const struct asc_problem *p, const char *where, struct err *err);
-/* The part of it about lie and left_pad, and what they do not go with. */
+/* The part of it about lie and left_pad, and what they do not go with; that about RoPE. */
 int problem_check_lie(const struct asc_problem *p, const char *where, struct err *err);
+int problem_check_rope(const struct asc_problem *p, const char *where, struct err *err);
 
 #endif

@@ -2,9 +2,11 @@
 
 #include "engine/base/file_map.h"
 #include "engine/trace/live.h"
+#include "engine/trace/rope.h"
 #include "engine/trace/trace_store.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,8 @@ void trace_free(struct trace *t)
     free((void *)(uintptr_t)t->slot_index);
     free((void *)(uintptr_t)t->slots);
     free(t->score_mod);
+    free(t->turned[0]);
+    free(t->turned[1]);
     free((void *)(uintptr_t)t->problem.q_lens);
     free((void *)(uintptr_t)t->problem.kv_lens);
     free((void *)(uintptr_t)t->problem.page_table);
@@ -172,6 +176,20 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
         return NULL;
     *dtype = (enum dtype)part->dtype;
     return t->bytes + part->offset;
+}
+
+const float *trace_turned(const struct trace *t, char which)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    float **turned = &((struct trace *)(uintptr_t)t)->turned[which == 'k'];
+    enum dtype type = DTYPE_F32;
+    const void *from = trace_tensor(t, which, &type);
+    pthread_mutex_lock(&making); /* several threads ask, once for each slot */
+    if (!*turned)
+        *turned = rope_tensor(&t->problem, which == 'q', (int)type, from);
+    const float *made = *turned;
+    pthread_mutex_unlock(&making);
+    return made;
 }
 
 const float *trace_scales(const struct trace *t, char which)

@@ -122,8 +122,9 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
-    int fd;    /* owned: memfd of a live trace, -1 for a saved one */
-    bool live; /* in a memfd; false: in a file */
+    float *turned[2]; /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
+    int fd;           /* owned: memfd of a live trace, -1 for a saved one */
+    bool live;        /* in a memfd; false: in a file */
     struct trace_store
         *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
@@ -191,6 +192,9 @@ struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int
 /* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias, 'm' mask: NULL
    where the problem has none. */
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
+/* 'q' or 'k' as RoPE leaves it, f32, where trace_tensor() has it; NULL where memory ran out. Of a trace with RoPE whose
+   inputs are there. */
+const float *trace_turned(const struct trace *t, char which);
 /* Of 'q', 'k' or 'v'. Scales of its codes, where asc_scale_at() says; NULL: it holds none. */
 const float *trace_scales(const struct trace *t, char which);
 /* What its codes were made from (f16; NULL: not known); of a tensor without codes the tensor itself. */

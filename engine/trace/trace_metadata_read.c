@@ -115,6 +115,18 @@ static int get_code_types(const struct entry *e, const json_t *from, struct asc_
     return 0;
 }
 
+/* One of a list of names; not said: the first. */
+static int get_name(const struct entry *e, const json_t *from, const char *key, const char *const *names,
+                    const char *what, int32_t *to)
+{
+    const json_t *value = json_object_get(from, key);
+    for (int i = 0; value && names[i]; i++)
+        if (json_is_string(value) && strcmp(names[i], json_string_value(value)) == 0)
+            *to = i;
+    return value && (!json_is_string(value) || strcmp(names[*to], json_string_value(value)) != 0) ? refuse(e, key, what)
+                                                                                                  : 0;
+}
+
 /* Where they are not said, all sequences are of one length, in one piece, and V is as wide as K. */
 static int get_newer(const struct entry *e, const json_t *from, struct asc_problem *p)
 {
@@ -128,26 +140,22 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
                   {"pages", &p->pages, ASC_LENGTH_MAX, 0},
                   {"head_dim_v", &p->head_dim_v, ASC_HEAD_DIM_MAX, p->head_dim},
                   {"v_in_k", &p->v_in_k, 1, 0},
-                  {"left_pad", &p->left_pad, 1, 0}};
+                  {"left_pad", &p->left_pad, 1, 0},
+                  {"rope_dim", &p->rope_dim, ASC_HEAD_DIM_MAX, 0},
+                  {"rope_offset", &p->rope_offset, ASC_LENGTH_MAX, 0}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         int64_t value = fields[i].otherwise;
         if (json_object_get(from, fields[i].key) && get_count(e, from, fields[i].key, 0, fields[i].most, &value) != 0)
             return -1;
         *fields[i].to = (int32_t)value;
     }
-    const json_t *mask = json_object_get(from, "mask_kind");
-    for (int i = 0; mask && problem_bias_names[i]; i++)
-        if (json_is_string(mask) && strcmp(problem_bias_names[i], json_string_value(mask)) == 0)
-            p->mask_kind = i;
-    if (mask && (!json_is_string(mask) || strcmp(problem_bias_names[p->mask_kind], json_string_value(mask)) != 0))
-        return refuse(e, "mask_kind", "which dimensions a mask has");
-    if (get_texts(e, from, trace_problem_texts, p) != 0)
+    if (json_object_get(from, "rope_base") && get_float(e, from, "rope_base", &p->rope_base) != 0)
         return -1;
-    const char *strides = json_string_value(json_object_get(from, "strides"));
-    for (int i = 0; strides && problem_lie_names[i]; i++)
-        if (strcmp(problem_lie_names[i], strides) == 0)
-            p->lie = i;
-    return strides && strcmp(problem_lie_names[p->lie], strides) != 0 ? refuse(e, "strides", "how arrays lie") : 0;
+    if (get_name(e, from, "mask_kind", problem_bias_names, "which dimensions a mask has", &p->mask_kind) != 0 ||
+        get_name(e, from, "strides", problem_lie_names, "how arrays lie", &p->lie) != 0 ||
+        get_name(e, from, "rope", problem_rope_names, "how RoPE pairs elements", &p->rope) != 0)
+        return -1;
+    return get_texts(e, from, trace_problem_texts, p);
 }
 
 static int read_problem(const struct entry *e, const json_t *from, struct trace *t)

@@ -66,6 +66,12 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "strides", json_string(problem_lie_names[p->lie]));
     if (p->left_pad)
         json_object_set_new(value, "left_pad", json_integer(1));
+    if (p->rope) {
+        json_object_set_new(value, "rope", json_string(problem_rope_names[p->rope]));
+        json_object_set_new(value, "rope_dim", json_integer(p->rope_dim));
+        json_object_set_new(value, "rope_offset", json_integer(p->rope_offset));
+        json_object_set_new(value, "rope_base", json_real((double)p->rope_base));
+    }
     if (p->mask_kind)
         json_object_set_new(value, "mask_kind", json_string(problem_bias_names[p->mask_kind]));
     if (p->mask_formula[0])

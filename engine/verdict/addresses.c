@@ -464,7 +464,8 @@ int addresses_words(const struct judgement *j, const struct trace *t, enum asc_c
     struct memory m = {0};
     size_t n = 0;
     out[0] = '\0';
-    if (ch > asc_v || (!paged && p->layout != ASC_THD) || dtype_is_code((enum dtype)types[ch]))
+    if (ch > asc_v || (!paged && p->layout != ASC_THD) || (p->rope && ch != asc_v) ||
+        dtype_is_code((enum dtype)types[ch]))
         return 0;
     struct sight *sights = memory_make(t, ch, &m) == 0 ? look(j, &m, ch, &n) : NULL;
     const int failed = sights ? find_rule(j, &m, ch, sights, n, out) : -1;

@@ -92,6 +92,10 @@ static struct matrix input_rows(const struct trace *t, char which, int batch, in
                                                                                     : TENSOR_V);
     struct matrix m = {.rows = rows, .cols = tensor.cols, .row_stride = tensor.stride.row};
     const unsigned char *data = trace_tensor(t, which, &m.dtype);
+    if (t->problem.rope && which != 'v') {
+        data = (const unsigned char *)trace_turned(t, which);
+        m.dtype = DTYPE_F32;
+    }
     if (data)
         m.data = data + (size_t)problem_tensor_at(&tensor, batch, head, first) * dtype_bytes(m.dtype);
     return m;
@@ -343,7 +347,14 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, c->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, c->kv_len);
-    if (coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, out, &c->q_codes) != 0 ||
+    if (p->rope) {
+        c->rope = (struct rope){p->rope, p->rope_dim, (double)p->rope_base};
+        c->q_position = asc_query_position(p, place[0], place[2] * t->plan.br);
+        c->k_position = p->rope_offset;
+        c->turned_type = (enum dtype)p->dtype;
+    }
+    if (!c->in_q.data || !c->in_k.data ||
+        coding_of(t, 'q', place[0], place[1], place[2] * t->plan.br, out, &c->q_codes) != 0 ||
         coding_of(t, 'k', place[0], kv_head, 0, out, &c->k_codes) != 0 ||
         coding_of(t, 'v', place[0], kv_head, 0, out, &c->v_codes) != 0) {
         slot_case_free(out);
@@ -411,6 +422,7 @@ void slot_case_row(struct slot_case *c, int row)
     keep_row(&o->bias, row);
     keep_row(&o->mask, row);
     o->q_codes.first += row;
+    o->q_position += row;
     o->q_tile = o->q_tile * o->br + row;
     o->br = 1;
 }
@@ -435,7 +447,8 @@ int case_sources(const struct trace *t, struct case_sources *out)
             *source = (struct source){.of = of[i], .head = head};
             source->rows = input_rows(t, which[i], head / heads, head % heads, 0,
                                       of[i] == asc_q ? asc_q_len(p, head / heads) : asc_kv_len(p, head / heads));
-            if (coding_of(t, which[i], head / heads, head % heads, 0, &out->scales[out->n++], &source->coding) != 0) {
+            if (!source->rows.data ||
+                coding_of(t, which[i], head / heads, head % heads, 0, &out->scales[out->n++], &source->coding) != 0) {
                 case_sources_free(out);
                 return -1;
             }

@@ -341,7 +341,7 @@ int strides_words(const struct judgement *j, const struct trace *t, enum asc_cha
     const struct asc_problem *p = &t->problem;
     struct image m = {.t = t, .ch = ch};
     out[0] = '\0';
-    if (ch > asc_v || !trace_has(t, ch))
+    if (ch > asc_v || !trace_has(t, ch) || (p->rope && ch != asc_v)) /* rows are not as they lie in memory */
         return 0;
     m.own = placed_of(p, problem_tensor_of(ch));
     if (m.own.paged || m.own.elements > IMAGE_MOST || dtype_is_code(m.own.of.dtype))

@@ -1,6 +1,8 @@
-/* random_runs [--small] [--sequences] [--values] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on RUNS random
-   problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number) alone, from
-   --small, which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages;
+/* random_runs [--small] [--sequences] [--values] [--rope] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on
+   RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number)
+   alone, from
+   --small, which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages,
+   --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by their positions;
    KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and
    its process stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
@@ -22,7 +24,7 @@ struct problem {
 };
 
 struct random {
-    bool is_small, sequences, values;
+    bool is_small, sequences, values, rope;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -137,6 +139,26 @@ static void add_strides(struct random *r, struct problem *p)
         add(p, "shape.left_pad=yes");
 }
 
+/* Positions from 0 where no query lies before key 0, else from one that is large enough for any. */
+static void add_rope(struct random *r, struct problem *p)
+{
+    add(p, "shape.rope=%s", CHOOSE(r, "interleaved", "half", "half"));
+    if (draw(r, 2))
+        add(p, "shape.rope_dim=%s", CHOOSE(r, "32", "62", "2", "64"));
+    if (draw(r, 2))
+        add(p, "shape.rope_base=%s", CHOOSE(r, "500000", "100", "1"));
+    if (!says(p, "causal=top-left") || draw(r, 2))
+        add(p, "shape.rope_offset=%d", 192 + draw(r, 5000));
+    if (draw(r, 3) == 0)
+        add(p, "shape.softcap=%s", CHOOSE(r, "1", "20"));
+    if (draw(r, 3) == 0)
+        add(p, "shape.window=%s", CHOOSE(r, "17,3", "100,0", "-1,40", "0,0"));
+    if (draw(r, 3) == 0)
+        add(p, "shape.mask=%s", CHOOSE(r, "j % 3 != i % 3", "i / 32 == j / 32 || h == 0", "j < kv_len / 2"));
+    if (!r->values)
+        add_strides(r, p);
+}
+
 static void make_problem(struct random *r, struct problem *p)
 {
     static const char *const operands[] = {"q", "k", "v"};
@@ -173,6 +195,8 @@ static void make_problem(struct random *r, struct problem *p)
         add_sequences(r, p);
     if (r->values)
         add_strides(r, p);
+    if (r->rope)
+        add_rope(r, p);
 }
 
 static int set(struct scenario *s, const char *setting, struct err *err)
@@ -265,14 +289,21 @@ int main(int argc, char **argv)
     const bool values = argc > 1 && strcmp(argv[1], "--values") == 0;
     argc -= values;
     argv += values;
+    const bool rope = argc > 1 && strcmp(argv[1], "--rope") == 0;
+    argc -= rope;
+    argv += rope;
     if (argc < 4) {
-        fprintf(stderr, "usage: random_runs [--small] [--sequences] [--values] RUNS SEED KERNEL [KEY=VALUE...]\n");
+        fprintf(stderr,
+                "usage: random_runs [--small] [--sequences] [--values] [--rope] RUNS SEED KERNEL [KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);
     const struct kernel kernel = {argv[3], argv + 4, argc - 4};
-    struct random r = {
-        .is_small = is_small, .sequences = sequences, .values = values, .seed = strtoull(argv[2], NULL, 10)};
+    struct random r = {.is_small = is_small,
+                       .sequences = sequences,
+                       .values = values,
+                       .rope = rope,
+                       .seed = strtoull(argv[2], NULL, 10)};
     printf("1..1\n");
     if (session_open(kernel.path, &s, &err) != 0) {
         printf("# %s: %s\nnot ok 1 - random runs of %s\n", err.where, err.message, kernel.path);

@@ -65,7 +65,8 @@ def correct():
 def random_runs(build, runs, seed, path, settings):
     """A row of the page: what was judged, and the commands of the runs that were not clean."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    own = [f"--{feature}" for feature in ("sequences", "values") if f"kernel.{feature}" in text]
+    own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(HEAD_DIM_V)"),
+                                      ("--rope", "ASC_SUPPORTS(ROPE)")) if has in text]
     done = subprocess.run([build / "tests/random_runs", "--small", *own, str(runs), str(seed), path, *settings], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
     sums = re.search(r"^# (\d+) runs with seed \d+, (\d+) elements judged, (\d+) runs not clean$", done.stdout,
@@ -383,7 +384,8 @@ kind. {own_inputs()}
 Each run is another problem: shape with tails, head groups, causal mask and its corner, layout, element type, softmax
 scale, fills of Q, K and V apart (normal, uniform, outliers, large logits, one-hot, arange, zeros; three sizes), scales of
 codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.cu SETTINGS`,
-with `--sequences` and `--values` behind `--small` for a kernel whose registration has `kernel.sequences` and `kernel.values`.
+with `--sequences`, `--values` and `--rope` behind `--small` for a kernel whose registration has `kernel.sequences`, and in
+`kernel.tensors` `HEAD_DIM_V` and `ROPE`.
 
 | kernel | settings | seed | runs | elements judged | false alarms |
 | --- | --- | ---: | ---: | ---: | ---: |

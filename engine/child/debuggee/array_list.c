@@ -3,6 +3,7 @@
 #include "engine/child/debuggee/say.h"
 #include "engine/trace/event.h"
 #include "engine/trace/placed.h"
+#include "engine/trace/rope.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_CU_SEQLENS_K] = "cu_seqlens_k",
     [ARRAY_PAGE_TABLE] = "the page table",
     [ARRAY_LEFTPAD_K] = "leftpad_k",
+    [ARRAY_ROPE_COS] = "the cosines of RoPE",
+    [ARRAY_ROPE_SIN] = "the sines of RoPE",
     [ARRAY_O] = "O",
     [ARRAY_LSE] = "LSE",
     [ARRAY_WORKSPACE] = "the workspace",
@@ -175,6 +178,20 @@ static int make_left_pads(const struct asc_problem *p, struct array_list *list)
     return pads ? 0 : -1;
 }
 
+static int make_rope(const struct asc_problem *p, struct array_list *list)
+{
+    const size_t pairs = (size_t)p->rope_dim / 2, rows = (size_t)asc_rope_rows(p), bytes = pairs * rows * sizeof(float);
+    float *cosines = malloc(bytes), *sines = malloc(bytes);
+    list->at[ARRAY_ROPE_COS] = list->made[ARRAY_ROPE_COS] = cosines;
+    list->at[ARRAY_ROPE_SIN] = list->made[ARRAY_ROPE_SIN] = sines;
+    if (!cosines || !sines)
+        return -1;
+    list->bytes[ARRAY_ROPE_COS] = list->bytes[ARRAY_ROPE_SIN] = bytes;
+    for (size_t row = 0; row < rows; row++)
+        rope_turns(p->rope_dim, (double)p->rope_base, (int)row, cosines + row * pairs, sines + row * pairs);
+    return 0;
+}
+
 int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
                     struct array_list *list)
 {
@@ -182,24 +199,25 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
     const size_t queries = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len;
     const size_t head_bytes = (size_t)p->heads * sizeof(float), lens_bytes = (size_t)p->batch * sizeof(int32_t);
     const int o_dtype = problem_o_dtype(p, kernel->o_dtype);
-    *list = (struct array_list){
-        .of = *problem,
-        .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->mask, p->q_scale, p->k_scale, p->v_scale, p->q_lens,
-               p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
-        .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
-                  [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
-                  [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
-                  [ARRAY_MASK] = asc_mask_count(p),
-                  [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, p->heads, p->q_len),
-                  [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, p->kv_heads, p->kv_len),
-                  [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, p->kv_heads, p->kv_len),
-                  [ARRAY_Q_LENS] = p->q_lens ? lens_bytes : 0,
-                  [ARRAY_KV_LENS] = p->kv_lens ? lens_bytes : 0,
-                  [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
-                  [ARRAY_LSE] = queries * sizeof(float),
-                  [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
-        .dtype = {p->dtype, p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8, DTYPE_F32, DTYPE_F32,
-                  DTYPE_F32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, o_dtype, DTYPE_F32, -1}};
+    *list =
+        (struct array_list){.of = *problem,
+                            .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->mask, p->q_scale, p->k_scale,
+                                   p->v_scale, p->q_lens, p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
+                            .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
+                                      [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
+                                      [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
+                                      [ARRAY_MASK] = asc_mask_count(p),
+                                      [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, p->heads, p->q_len),
+                                      [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, p->kv_heads, p->kv_len),
+                                      [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, p->kv_heads, p->kv_len),
+                                      [ARRAY_Q_LENS] = p->q_lens ? lens_bytes : 0,
+                                      [ARRAY_KV_LENS] = p->kv_lens ? lens_bytes : 0,
+                                      [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
+                                      [ARRAY_LSE] = queries * sizeof(float),
+                                      [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
+                            .dtype = {p->dtype,  p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,
+                                      DTYPE_F32, DTYPE_F32,  DTYPE_F32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
+                                      DTYPE_I32, DTYPE_I32,  DTYPE_F32,  DTYPE_F32, o_dtype,   DTYPE_F32, -1}};
     bool failed = make_inputs(list) != 0;
     const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
     list->bytes[ARRAY_O] = (size_t)o.elements * dtype_bytes((enum dtype)o_dtype);
@@ -208,6 +226,8 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                  (!k.paged && make_sums(&k, ARRAY_CU_SEQLENS_K, &list->total_k, list) != 0);
     if (p->left_pad)
         failed = failed || make_left_pads(p, list) != 0;
+    if (p->rope)
+        failed = failed || make_rope(p, list) != 0;
     if (!failed)
         return 0;
     array_list_free(list);
@@ -243,6 +263,8 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->cu_seqlens_k = at[ARRAY_CU_SEQLENS_K];
     problem->page_table = at[ARRAY_PAGE_TABLE];
     problem->leftpad_k = at[ARRAY_LEFTPAD_K];
+    problem->rope_cos = at[ARRAY_ROPE_COS];
+    problem->rope_sin = at[ARRAY_ROPE_SIN];
     problem->total_q = list->total_q;
     problem->total_k = list->total_k;
     problem->o = at[ARRAY_O];

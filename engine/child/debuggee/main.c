@@ -137,12 +137,13 @@ static int hello(const struct wire *wire, const struct asc_kernel *kernel, const
 static void answer_load(const struct wire *wire, const struct asc_kernel *kernel, const json_t *json, int id)
 {
     const json_t *fields = json_object_get(json, "problem");
-    struct asc_problem problem = {.scale = (float)wire_number(fields, "scale", 0),
-                                  .softcap = (float)wire_number(fields, "softcap", 0)};
+    struct asc_problem problem = {0};
 #define PROBLEM_INTEGER(name) problem.name = (int32_t)wire_integer(fields, #name, INT32_MIN, INT32_MAX, -1);
+#define PROBLEM_REAL(name) problem.name = (float)wire_number(fields, #name, 0);
 #define PROBLEM_TEXT(name) snprintf(problem.name, sizeof problem.name, "%s", wire_text(fields, #name));
 #include "engine/base/fields.def"
 #undef PROBLEM_INTEGER
+#undef PROBLEM_REAL
 #undef PROBLEM_TEXT
     struct asc_plan plan;
     char why[512];

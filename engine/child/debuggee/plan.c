@@ -50,6 +50,10 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "such strides (shape.strides, kernel.tensors)";
     if (problem->v_in_k && !(tensors & ASC_SUPPORTS(V_IN_K)))
         return "V in K (shape.v_in_k, kernel.tensors)";
+    if (problem->rope && !(tensors & ASC_SUPPORTS(ROPE)))
+        return "RoPE (shape.rope, kernel.tensors)";
+    if (problem->rope && kernel->conventions.quantized != ASC_QUANTIZED_GIVEN)
+        return "RoPE where it quantizes itself (convention quantized)";
     return NULL;
 }
 
