@@ -186,7 +186,8 @@ ASC_INLINE int32_t asc_table_pages(const struct asc_problem *problem)
     return problem->page_size > 0 ? (problem->kv_len - 1) / problem->page_size + 1 : 0;
 }
 
-/* The position of a query, see rope_offset; and how many positions the tables have. */
+/* The position of a query, see rope_offset; and how many positions the tables have: twice as many as there are, as a
+   server's have more than it comes to. */
 ASC_INLINE int32_t asc_query_position(const struct asc_problem *problem, int32_t batch, int32_t query)
 {
     const int32_t corner =
@@ -195,7 +196,7 @@ ASC_INLINE int32_t asc_query_position(const struct asc_problem *problem, int32_t
 }
 ASC_INLINE int32_t asc_rope_rows(const struct asc_problem *problem)
 {
-    return problem->rope_offset + (problem->q_len > problem->kv_len ? problem->q_len : problem->kv_len);
+    return 2 * (problem->rope_offset + (problem->q_len > problem->kv_len ? problem->q_len : problem->kv_len));
 }
 /* The elements of pair i. */
 ASC_INLINE void asc_rope_pair(int32_t rope, int32_t rope_dim, int32_t i, int32_t pair[2])

@@ -135,6 +135,52 @@ class Rope(InFolder):
             self.clean(kernel, "kv_heads=4", "rope=interleaved", *shape)
         self.assertIn("pairs are interleaved", self.run_shape(kernel, "kv_heads=4", "rope=half")[2])
 
+    TURN = ("second ? x * of.cosines[at] + y * of.sines[at] : x * of.cosines[at] - y * of.sines[at];")
+    K = "load_turned<T, D>(sk, of, k, kt * BC, kv_len, of.rope_offset);"
+    Q = "of.rope_offset + corner);"
+    MISTAKES = (
+        ("half = of.rope == ASC_ROPE_HALF", "half = 0", "Q", "turned in pairs (2 i, 2 i + 1) where they are (i, i + 16)"),
+        ("d % pairs : d / 2, second", "d / 2 : d % pairs, second", "Q", "with the angles of the other pairing"),
+        (K, "load_tile<T, D>(sk, k, kt * BC, kv_len);", "K", "K is not turned by RoPE"),
+        (K, K.replace("of.rope_offset", "of.rope_offset - kt * BC"), "K",
+         "by the position of key j mod 64 where that of key j is wanted"),
+        (Q, "of.rope_offset);", "Q", "by position i + 5, i being the query, and not by its own"),
+        (Q, "of.rope_offset + corner + 1);", "Q", "by position p + 1 where p is its own"),
+        (TURN, TURN.replace("+ y", "- y").replace("x * of.cosines[at] - y * of.sines[at];", "x * of.cosines[at] + y * of.sines[at];"), "Q",
+         "turned the other way"),
+        ("(position) * pairs", "(position) * 2 * pairs", "Q", "turned twice"),
+        (f"return {TURN}", "const float a = position * powf(500000.0f, -2.0f * pair / of.rope_dim), c = cosf(a), s = sinf(a);"
+                           "return second ? x * c + y * s : x * c - y * s;", "Q", "by angles of base 500000, not 10000"),
+        (f"return {TURN}", "const float a = position * powf(10000.0f, -2.0f * pair / 64), c = cosf(a), s = sinf(a);"
+                           "return second ? x * c + y * s : x * c - y * s;", "Q", "by angles that go by head_dim (64), not rope_dim (32)"))
+
+    def mistake(self, old, new, probes):
+        """What is found in a kernel with another text in a place, and with probes of Q and K or without."""
+        source = KERNEL.read_text(encoding="utf-8")
+        self.assertEqual(source.count(old), 1, old)
+        source = source.replace(old, new)
+        if not probes:
+            source = "".join(line for line in source.splitlines(True) if "SHARED(q," not in line and "SHARED(k," not in line)
+        (self.folder / "k.cu").write_text(source, encoding="utf-8")
+        (self.folder / "ladder.cuh").write_text((ROOT / "kernels/ladder.cuh").read_text(encoding="utf-8"), encoding="utf-8")
+        status, out, _ = self.run_shape("k.cu", "q_len=150", "kv_len=200", "rope=half", "rope_dim=32", "rope_offset=5")
+        self.assertEqual(status, 1, out)
+        return out
+
+    def test_mistakes(self):
+        for old, new, stage, words in self.MISTAKES:
+            with self.subTest(new=new):
+                out = self.mistake(old, new, True)
+                self.assertIn(f"RoPE turns {stage} otherwise than by its position", out)
+                self.assertIn(words, out)
+
+    def test_mistakes_that_only_scores_show(self):
+        for old, new, _, words in self.MISTAKES:
+            with self.subTest(new=new):
+                out = self.mistake(old, new, False)
+                self.assertIn("S is made of a Q or K that RoPE turns otherwise than by its position", out)
+                self.assertIn(words, out)
+
     def test_refusals(self):
         plain = ROOT / "kernels/v2b_scalar.cu"
         for kernel, shape, expected in (

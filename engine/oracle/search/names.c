@@ -51,6 +51,11 @@ static bool rows_of(const struct naming *n, enum asc_channel operand)
     return n->rule->kind == RULE_ROWS && n->rule->rows.operand == operand;
 }
 
+static bool turned(const struct naming *n)
+{
+    return n->rule->kind == RULE_TURNED;
+}
+
 static bool own_tensor(const struct naming *n, enum asc_channel operand)
 {
     return rows_of(n, operand) && n->rule->rows.tensor == operand;

@@ -27,6 +27,9 @@ void propose_swizzled(struct search *search);
 void propose_pieces(struct search *search, enum asc_channel operand);
 void propose_usual(struct search *search, enum asc_channel operand);
 
+/* Of Q, K and S where there is RoPE: turned otherwise than by their positions. */
+void propose_rope(struct search *search);
+
 /* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
 void propose_scales(struct search *search);
 

@@ -113,7 +113,8 @@ static void label_nothing(const struct sample_tile *t, uint8_t *labels)
 /* A K row of scores is right or wrong as a whole column is; all else goes by rows. */
 static bool goes_by_columns(const struct rule *rule)
 {
-    return rule->kind == RULE_ROWS && rule->rows.operand == asc_k && rule->channel == asc_s;
+    return (rule->kind == RULE_ROWS || rule->kind == RULE_TURNED) && rule->rows.operand == asc_k &&
+           rule->channel == asc_s;
 }
 
 /* What of a tile lies in the rule's region. */

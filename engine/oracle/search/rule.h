@@ -41,6 +41,7 @@ enum rule_kind {
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
+    RULE_TURNED,    /* Q or K is turned by RoPE otherwise than by its position */
     RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
 };
 
@@ -122,6 +123,16 @@ struct places {
    row col_map(r). */
 enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
 
+/* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
+   the latter counted from 0, from that of the head's first row, or from that of the first key. */
+struct turned {
+    struct rope by;
+    int angles;   /* enum asc_rope: whose pairs the angles are counted by */
+    double times; /* how often; 0: it is not; -1: the other way */
+    int pitch;    /* of the table, in angles; 0: its own, or no table at all */
+    bool by_row, from_first, from_key;
+};
+
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
 struct lane_bits {
@@ -190,6 +201,7 @@ struct rule {
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
+    struct turned turned;   /* RULE_TURNED */
     struct lane_bits lanes; /* RULE_LANES */
     struct term keys;       /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
                                   are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
@@ -210,6 +222,7 @@ struct search {
     double *want, *bound;    /* of the largest tile */
     double *rows[4];         /* [R] row vectors */
     double *operand, *loose; /* [R or Bc][elements of a row] or [R][Bc] */
+    double *sizes[2];        /* as operand */
     int *seen[2];            /* owned, one block: [R] */
     double *amax;            /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
@@ -255,6 +268,9 @@ bool scale_forward(struct search *search, const struct rule *rule, const struct 
 bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                        double *bound);
 void quantized_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+bool turned_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                    double *bound);
+void turned_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound);
 bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,

@@ -29,7 +29,7 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->kv_heads = inputs->kv_heads;
     search->slopes = inputs->slopes;
     search->sinks = inputs->sinks;
-    search->room = malloc((4 * most + 4 * line) * sizeof *search->room);
+    search->room = malloc((6 * most + 4 * line) * sizeof *search->room);
     search->seen[0] = malloc(2 * line * sizeof *search->seen[0]);
     search->labels = calloc((size_t)s->n, sizeof *search->labels);
     for (int i = 0; i < s->n && search->labels; i++)
@@ -41,8 +41,10 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->bound = search->want + most;
     search->operand = search->bound + most;
     search->loose = search->operand + most;
+    for (int i = 0; i < 2; i++)
+        search->sizes[i] = search->loose + (size_t)(i + 1) * most;
     for (int i = 0; i < 4; i++)
-        search->rows[i] = search->loose + most + (size_t)i * line;
+        search->rows[i] = search->sizes[1] + most + (size_t)i * line;
     search->seen[1] = search->seen[0] + line;
     return scratch_prepare(search->scratch, largest->c);
 }
@@ -59,8 +61,8 @@ static void search_end(struct search *search)
 
 /* The cheapest kinds first. */
 static void (*const proposals[])(struct search *search) = {
-    propose_result, propose_scales, propose_quantized, propose_state,  propose_weights,
-    propose_lanes,  propose_edits,  propose_sums,      propose_splits, propose_rows};
+    propose_result, propose_rope,  propose_scales, propose_quantized, propose_state, propose_weights,
+    propose_lanes,  propose_edits, propose_sums,   propose_splits,    propose_rows};
 
 /* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
 static bool find_pattern(struct search *search, struct region *region, bool *nan)
