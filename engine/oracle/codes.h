@@ -46,7 +46,7 @@ struct coded_rows {
 
    RoPE turns a pair (a, b) into (a c - b s, b c + a s), which is x, y of the same length: two products and a sum in f32
    err by u (|a c| + |b s|) + u |x|, of which |a c| + |b s| <= |a, b| |c, s| = |x, y| (Cauchy and Schwarz), and what out
-   has of it was rounded once more: 3 u |x, y|. A kernel with cosines and sines of its own (convention rope_error, e) is
+   has of it was rounded once more: 3 u |x, y|. A kernel with other cosines and sines (convention rope_error, e) is
    off by e (|a| + |b|) <= e sqrt(2) |x, y| besides. What it then rounds to a narrower type is not in loose. */
 bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 

@@ -104,12 +104,16 @@ class capture:
     mask [batch or 1, heads or 1, q_len, kv_len]: 0 or False hides a key. score_mod: what a score becomes, as
     shape.score_mod of docs/scenarios.md says it: "s - 0.1 * abs(i - j)".
 
+    rope: the kernel turns Q and K itself, "interleaved" or "half"; rope_dim, rope_offset and rope_base as docs/scenarios.md
+    has them. The convention rope_error says how far its cosines and sines may be off, 2 ** -12 for those of f16.
+
     After the block `path` is a trace; `c.run` opens it as attnscope.load() does."""
 
     def __init__(self, q, k, v, *, br, bc, path="capture.safetensors", causal=False, scale=None, window=(-1, -1), softcap=0.0,
                  layout="BHLD", q_scale=None, k_scale=None, v_scale=None, sink=None, alibi=None, bias=None, threads=1024,
                  kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
-                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None):
+                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None,
+                 rope=None, rope_dim=None, rope_offset=0, rope_base=10000.0):
         if layout not in _LAYOUTS:
             raise Error(f"layout is {layout!r}; it must be 'BHLD', 'BLHD' or 'THD'")
         paged, thd = page_table is not None, layout == "THD"
@@ -165,6 +169,8 @@ class capture:
                 problem[name] = kinds_of_pairs[pairs.shape[0] > 1, pairs.shape[1] > 1]
         if score_mod is not None:
             problem["score_mod"] = score_mod
+        if rope is not None:
+            problem.update(rope=rope, rope_dim=int(rope_dim or q.shape[-1]), rope_offset=int(rope_offset), rope_base=float(rope_base))
         run = {} if kernel is None else {"kernel": kernel}
         self.path = os.path.abspath(path)
         self._given = (q, k, v, sink, alibi, bias, mask)

@@ -181,6 +181,16 @@ class Rope(InFolder):
                 self.assertIn("S is made of a Q or K that RoPE turns otherwise than by its position", out)
                 self.assertIn(words, out)
 
+    def test_tables_of_f16(self):
+        """Are what a kernel may have, if it says so."""
+        for declared in ("", "kernel.rope_error = 0x1p-12f;"):
+            source = KERNEL.read_text(encoding="utf-8")
+            for table in ("cosines", "sines"):
+                source = source.replace(f"of.{table}[at]", f"__half2float(__float2half(of.{table}[at]))")
+            (self.folder / "k.cu").write_text(source.replace("kernel.plan = plan;", f"kernel.plan = plan; {declared}"), encoding="utf-8")
+            (self.folder / "ladder.cuh").write_text((ROOT / "kernels/ladder.cuh").read_text(encoding="utf-8"), encoding="utf-8")
+            self.assertEqual(self.run_shape("k.cu", "rope=half")[0], 0 if declared else 1)
+
     def test_refusals(self):
         plain = ROOT / "kernels/v2b_scalar.cu"
         for kernel, shape, expected in (
