@@ -72,12 +72,15 @@ struct oracle_case {
     /* u8 [valid rows of this q tile][kv_len], 0 where a key is hidden whatever else lets it be seen; data NULL: none.
      */
     struct matrix mask;
-    struct matrix other_mask[OTHER_BIASES]; /* as other_bias */
-    const struct expression *score_mod;     /* what a score becomes behind the soft cap; NULL: it stays */
-    int32_t place[2];                       /* batch, head */
-    struct matrix other_bias[OTHER_BIASES]; /* as bias, from elsewhere; data NULL: that is this very one */
-    int kv_splits, kv_deal;                 /* as in struct asc_plan */
-    const int32_t *states;                  /* [kv_tiles + 1] as a trace has them; NULL unless ASC_DEAL_MAP */
+    /* The masks of all heads and sequences; NULL: none. masks_at: from one sequence, head, row to the next. */
+    const uint8_t *masks;
+    struct asc_strides masks_at;
+    const char *mask_formula, *score_formula; /* what mask and score_mod were made of; "" or NULL: not known */
+    const struct expression *score_mod;       /* what a score becomes behind the soft cap; NULL: it stays */
+    int32_t place[2];                         /* batch, head */
+    struct matrix other_bias[OTHER_BIASES];   /* as bias, from elsewhere; data NULL: that is this very one */
+    int kv_splits, kv_deal;                   /* as in struct asc_plan */
+    const int32_t *states;                    /* [kv_tiles + 1] as a trace has them; NULL unless ASC_DEAL_MAP */
     int q_len, kv_len, head_dim, head_dim_v, br, bc;
     int q_tile;
     int o_dtype; /* enum dtype of the output */

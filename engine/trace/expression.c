@@ -94,6 +94,16 @@ static int add_op(struct parser *p, enum expression_op op, bool real, int a, int
     return add(p, &node);
 }
 
+/* What has been read from `first` on is that node. */
+static int spans(const struct parser *p, const char *first, int node)
+{
+    if (node >= 0) {
+        p->out->node[node].first = (uint16_t)(first - p->text);
+        p->out->node[node].end = (uint16_t)(p->at - p->text);
+    }
+    return node;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -154,7 +164,9 @@ static int parse_name(struct parser *p)
         if (strlen(variables[v]) == n && memcmp(variables[v], name, n) == 0) {
             p->at += n;
             p->out->uses |= 1u << v;
-            return add(p, &(struct expression_node){EXPRESSION_VARIABLE, v == EXPRESSION_S, {-1, -1, -1}, v, 0});
+            return add(p,
+                       &(struct expression_node){
+                           .op = EXPRESSION_VARIABLE, .real = v == EXPRESSION_S, .operand = {-1, -1, -1}, .whole = v});
         }
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
         if (strlen(functions[f].name) == n && memcmp(functions[f].name, name, n) == 0) {
@@ -168,7 +180,7 @@ static int parse_name(struct parser *p)
 static int parse_operand(struct parser *p)
 {
     int node = -1;
-    skip_blanks(p);
+    const char *first = (skip_blanks(p), p->at);
     if (++p->depth > EXPRESSION_DEPTH)
         return refuse(p, p->at, "the formula is nested too deeply");
     if (is_digit(*p->at) || (*p->at == '.' && is_digit(p->at[1]))) {
@@ -187,7 +199,7 @@ static int parse_operand(struct parser *p)
         node = refuse_found(p, "a number, a name or `(`");
     }
     p->depth--;
-    return node;
+    return spans(p, first, node);
 }
 
 /* The operator of this level that stands here, or -1. */
@@ -201,6 +213,7 @@ static int operator_here(struct parser *p, int level)
 
 static int parse_level(struct parser *p, int level)
 {
+    const char *first = (skip_blanks(p), p->at);
     int left = level < LEVELS ? parse_level(p, level + 1) : parse_operand(p);
     while (left >= 0 && level < LEVELS) {
         const char *before = (skip_blanks(p), p->at);
@@ -215,8 +228,9 @@ static int parse_level(struct parser *p, int level)
             return refuse(p, before, "% takes whole numbers, made of indices");
         left = operators[found].exchanged ? add_op(p, operators[found].op, false, right, left, -1)
                                           : add_op(p, operators[found].op, false, left, right, -1);
+        spans(p, first, left);
         if (left >= 0 && operators[found].negated)
-            left = add_op(p, EXPRESSION_NOT, false, left, -1, -1);
+            left = spans(p, first, add_op(p, EXPRESSION_NOT, false, left, -1, -1));
     }
     return left;
 }
@@ -225,13 +239,14 @@ static int parse_choice(struct parser *p)
 {
     if (++p->depth > EXPRESSION_DEPTH)
         return refuse(p, p->at, "the formula is nested too deeply");
+    const char *first = (skip_blanks(p), p->at);
     int node = parse_level(p, 0);
     if (node >= 0 && take(p, "?")) {
         const int yes = parse_choice(p);
         if (yes >= 0 && !take(p, ":"))
             return refuse_found(p, "`:`");
         const int no = yes >= 0 ? parse_choice(p) : -1;
-        node = no >= 0 ? add_op(p, EXPRESSION_CHOICE, false, node, yes, no) : -1;
+        node = no >= 0 ? spans(p, first, add_op(p, EXPRESSION_CHOICE, false, node, yes, no)) : -1;
     }
     p->depth--;
     return node;

@@ -244,39 +244,44 @@ static int list_tiles(const struct trace *t, int slot,
     return 0;
 }
 
-/* A bias or mask: its rows of this q tile, as they are for another head and sequence. */
-static struct matrix pair_rows(const struct trace *t, const struct asc_strides *s, const struct matrix *all, int batch,
-                               int head, int q_tile)
+/* The bias of the rows of this q tile, as it is for another head and sequence. */
+static struct matrix bias_rows(const struct trace *t, const float *bias, int batch, int head, int q_tile, int rows)
 {
-    struct matrix m = *all;
-    const int64_t first = s->batch * batch + s->head * head + s->row * q_tile * t->plan.br;
-    m.data = (const unsigned char *)all->data + (size_t)first * dtype_bytes(all->dtype);
-    return m;
+    const struct asc_strides s = asc_bias_strides(&t->problem);
+    return (struct matrix){bias + s.batch * batch + s.head * head + s.row * q_tile * t->plan.br, DTYPE_F32, s.row, rows,
+                           t->problem.kv_len};
 }
 
-/* which: 'b' bias, 'm' mask. */
-static void take_pairs(const struct trace *t, char which, const int32_t place[3], int rows, struct matrix *own,
-                       struct matrix other[OTHER_BIASES])
+static void take_biases(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
 {
     const struct asc_problem *p = &t->problem;
     const int batch = place[0], head = place[1], batches = p->batch, heads = p->heads;
-    const struct asc_strides strides = which == 'b' ? asc_bias_strides(p) : asc_mask_strides(p);
-    struct matrix all = {.rows = rows, .cols = p->kv_len, .row_stride = strides.row};
+    enum dtype f32;
+    const float *bias = trace_tensor(t, 'b', &f32);
     const int others[OTHER_BIASES][2] = {[OTHER_BIAS_PREVIOUS_HEAD] = {batch, (head + heads - 1) % heads},
                                          [OTHER_BIAS_NEXT_HEAD] = {batch, (head + 1) % heads},
                                          [OTHER_BIAS_FIRST_HEAD] = {batch, 0},
                                          [OTHER_BIAS_FIRST_BATCH] = {0, head},
                                          [OTHER_BIAS_PREVIOUS_BATCH] = {(batch + batches - 1) % batches, head},
                                          [OTHER_BIAS_NEXT_BATCH] = {(batch + 1) % batches, head}};
-    all.data = trace_tensor(t, which, &all.dtype);
-    if (!all.data)
+    if (!bias)
         return;
-    *own = pair_rows(t, &strides, &all, batch, head, place[2]);
+    c->bias = bias_rows(t, bias, batch, head, place[2], rows);
     for (int i = 0; i < OTHER_BIASES; i++) {
-        const struct matrix m = pair_rows(t, &strides, &all, others[i][0], others[i][1], place[2]);
-        if (m.data != own->data)
-            other[i] = m;
+        const struct matrix other = bias_rows(t, bias, others[i][0], others[i][1], place[2], rows);
+        if (other.data != c->bias.data)
+            c->other_bias[i] = other;
     }
+}
+
+static void take_mask(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+{
+    enum dtype u8;
+    const struct asc_strides s = c->masks_at = asc_mask_strides(&t->problem);
+    c->masks = trace_tensor(t, 'm', &u8);
+    if (c->masks)
+        c->mask = (struct matrix){c->masks + s.batch * place[0] + s.head * place[1] + s.row * place[2] * t->plan.br,
+                                  DTYPE_U8, s.row, rows, t->problem.kv_len};
 }
 
 /* Sink, slope, bias and mask of this head; splits. */
@@ -293,9 +298,11 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     }
     if (alibi)
         c->alibi_slope = (double)alibi[place[1]];
-    take_pairs(t, 'b', place, rows, &c->bias, c->other_bias);
-    take_pairs(t, 'm', place, rows, &c->mask, c->other_mask);
+    take_biases(t, place, rows, c);
+    take_mask(t, place, rows, c);
     c->score_mod = t->score_mod;
+    c->mask_formula = t->problem.mask_formula;
+    c->score_formula = t->problem.score_mod;
     memcpy(c->place, place, sizeof c->place);
 }
 

@@ -1,8 +1,8 @@
-/* random_runs [--small] [--sequences] [--values] [--rope] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct kernel on
-   RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its number)
-   alone, from
-   --small, which makes it a third as large, and from --sequences, which gives sequences their own lengths and pages,
-   --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by their positions;
+/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct
+   kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its
+   number) alone, from --small, which makes it a third as large, --sequences, which gives sequences their own lengths
+   and pages, --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by their
+   positions, and --masks, which gives masks of their own and the formulas of scores that kernels/flex.cu has;
    KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and
    its process stays warm. A run that is not clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
@@ -18,13 +18,13 @@ enum { MAX_KEYS = 32, MAX_SHOWN = 10 };
 
 /* The keys of one problem, as they would stand behind --set. */
 struct problem {
-    char setting[MAX_KEYS][64];
+    char setting[MAX_KEYS][96];
     int n;
     char scales[16]; /* quant.scales, for a kernel that takes codes */
 };
 
 struct random {
-    bool is_small, sequences, values, rope;
+    bool is_small, sequences, values, rope, masks;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -159,6 +159,16 @@ static void add_rope(struct random *r, struct problem *p)
         add_strides(r, p);
 }
 
+static void add_masks(struct random *r, struct problem *p)
+{
+    add(p, "shape.mask=%s",
+        CHOOSE(r, "none", "j <= i || j < 37", "i / 32 == j / 32", "i / 64 == j / 64 || j % 5 == h",
+               "(i + j) % (b + 2) != 0", "j % 3 == h % 3 && i > 4", "j < kv_len / 2", "i % 2", "0"));
+    add(p, "shape.score_mod=%s",
+        CHOOSE(r, "none", "s - 0.1 * abs(i - j)", "tanh(s / 20) * 20", "j < 64 ? s : s * 0.5",
+               "h % 2 == 0 ? s : max(s, 0) - log(1 + exp(-abs(s)))"));
+}
+
 static void make_problem(struct random *r, struct problem *p)
 {
     static const char *const operands[] = {"q", "k", "v"};
@@ -197,6 +207,8 @@ static void make_problem(struct random *r, struct problem *p)
         add_strides(r, p);
     if (r->rope)
         add_rope(r, p);
+    if (r->masks)
+        add_masks(r, p);
 }
 
 static int set(struct scenario *s, const char *setting, struct err *err)
@@ -280,30 +292,28 @@ int main(int argc, char **argv)
 {
     struct session *s;
     struct err err = {0};
-    const bool is_small = argc > 1 && strcmp(argv[1], "--small") == 0;
-    argc -= is_small;
-    argv += is_small;
-    const bool sequences = argc > 1 && strcmp(argv[1], "--sequences") == 0;
-    argc -= sequences;
-    argv += sequences;
-    const bool values = argc > 1 && strcmp(argv[1], "--values") == 0;
-    argc -= values;
-    argv += values;
-    const bool rope = argc > 1 && strcmp(argv[1], "--rope") == 0;
-    argc -= rope;
-    argv += rope;
+    struct random r = {.seed = 0};
+    const struct {
+        const char *name;
+        bool *is;
+    } options[] = {{"--small", &r.is_small},
+                   {"--sequences", &r.sequences},
+                   {"--values", &r.values},
+                   {"--rope", &r.rope},
+                   {"--masks", &r.masks}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        *options[i].is = argc > 1 && strcmp(argv[1], options[i].name) == 0;
+        argc -= *options[i].is;
+        argv += *options[i].is;
+    }
     if (argc < 4) {
-        fprintf(stderr,
-                "usage: random_runs [--small] [--sequences] [--values] [--rope] RUNS SEED KERNEL [KEY=VALUE...]\n");
+        fprintf(stderr, "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] RUNS SEED KERNEL "
+                        "[KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);
     const struct kernel kernel = {argv[3], argv + 4, argc - 4};
-    struct random r = {.is_small = is_small,
-                       .sequences = sequences,
-                       .values = values,
-                       .rope = rope,
-                       .seed = strtoull(argv[2], NULL, 10)};
+    r.seed = strtoull(argv[2], NULL, 10);
     printf("1..1\n");
     if (session_open(kernel.path, &s, &err) != 0) {
         printf("# %s: %s\nnot ok 1 - random runs of %s\n", err.where, err.message, kernel.path);

@@ -60,6 +60,30 @@ static void fold(const struct candidate *k, const struct oracle_case *c)
     }
 }
 
+/* S recorded early is read behind mask and cap by what comes next. Where the maximum is that of S as it was captured,
+   and could not be that of S behind them, the kernel goes on with it: nothing was recorded early. */
+static bool goes_on(const struct candidate *k, const struct oracle_case *c)
+{
+    const struct walk_tile *tile = k->tile;
+    const struct matrix *m = &tile->c->captured[tile->s->at.kv * ASC_CHANNELS + asc_m];
+    const struct mistake_room *room = &tile->s->mistake;
+    struct operands own = cause_altered(k), early = own;
+    int own_wrong = 0, early_wrong = 0;
+    if (!m->data || !own.of[asc_s].value || !own.m_prev.value || values_mask_later(tile->c))
+        return false;
+    for (int which = 0; which < 2; which++) {
+        local_use_scores(which ? c : tile->c, which ? &early : &own,
+                         (struct expected){room->scores, room->scores_loose});
+        local_m(which ? c : tile->c, which ? &early : &own, (struct expected){room->operand, room->size});
+        for (int r = 0; r < tile->c->in_q.rows; r++) {
+            const double got = dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride)), want = room->operand[r];
+            const bool right = got == want || fabs(got - want) <= room->size[r];
+            *(which ? &early_wrong : &own_wrong) += !right;
+        }
+    }
+    return early_wrong > own_wrong;
+}
+
 int cause_declared(struct candidate *k)
 {
     const struct oracle_case *own = k->tile->c;
@@ -83,6 +107,8 @@ int cause_declared(struct candidate *k)
         cause_loosen(k, 3); /* the factor is rounded up to twice, the product once */
         return 1;
     case asc_s:
+        if (which[0] == CONVENTION_OF_s_at && goes_on(k, &c))
+            return 0;
         local_s(&c, &s, &k->tile->s->room, out);
         if (which[0] == CONVENTION_OF_s_unit)
             cause_loosen(k, 2);

@@ -507,6 +507,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return quantized_forward(search, rule, t, want, bound);
     case RULE_TURNED:
         return turned_forward(search, rule, t, want, bound);
+    case RULE_FORMULA:
+        return formula_forward(search, rule, t, want, bound);
     case RULE_SCORE:
         return score_forward(search, rule, t, want, bound);
     case RULE_NONE:

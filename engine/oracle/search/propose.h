@@ -18,6 +18,10 @@ void propose_weights(struct search *search);
 /* Of Q, K, V, S and U: rows of Q, K and V from elsewhere; of S another mask. */
 void propose_rows(struct search *search);
 
+/* Solves for a number of the rule in which the result is linear, and tries it; right: what it is by rights. */
+typedef void try_number(struct search *search, struct rule *rule, double *field, double right);
+/* Of S: another formula of mask or score, or other places of it. */
+void propose_places_of_score(struct search *search, try_number *solved);
 /* Of S: another mask. */
 void propose_seen(struct search *search);
 /* Of S and U, what their operand may be: with blocks transposed; under another swizzle; with pieces exchanged by a bit

@@ -361,6 +361,7 @@ void propose_edits(struct search *search)
     case asc_s:
         propose_cap(search);
         propose_biases(search);
+        propose_places_of_score(search, try_linear);
         propose_both_moved(search);
         propose_operand(search, asc_q);
         propose_operand(search, asc_k);

@@ -42,6 +42,7 @@ enum rule_kind {
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
     RULE_TURNED,    /* Q or K is turned by RoPE otherwise than by its position */
+    RULE_FORMULA,   /* the mask is read elsewhere, or it or the formula of scores is another */
     RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
 };
 
@@ -117,6 +118,16 @@ struct places {
     int row_step, col_step; /* of the attention bias: the element at i row_step + j col_step of its head's */
 };
 
+/* RULE_FORMULA: of the mask, or of scores. A score s becomes s + weight (f(factor s) / factor - s). */
+struct formula_edit {
+    bool of_mask, ignored, inverted, twice;
+    bool changed;       /* node `node` of the formula is another, see changes[] of formulas.c */
+    uint8_t instead[4]; /* what stands in the place of i, j, h and b: see formulas.c */
+    int node, change;
+    int pitch; /* elements from a row of the mask to the next one; 0: its own */
+    int heads, group, batches;
+};
+
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
    is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O,
    FRAME_UNSHIFTED: weights are f32. The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of
@@ -180,7 +191,8 @@ struct rule {
     bool cuts;
     /* RULE_TERMS: coefficient = factor * alpha ^ power; RULE_KEYS: new_power that of the keys' weights. */
     double old_power, old_factor, new_power, new_factor;
-    double limit;                 /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
+    double limit; /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
+    struct formula_edit formula;
     int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     struct places places;         /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */
     bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
@@ -298,6 +310,9 @@ bool carried_forward(const struct search *search, const struct sample_tile *t, d
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+bool formula_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                     double *bound);
+void formula_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,

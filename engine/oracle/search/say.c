@@ -697,6 +697,9 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
     case RULE_TURNED:
         turned_say(s, rule, out, bytes);
         break;
+    case RULE_FORMULA:
+        formula_say(s, rule, out, bytes);
+        break;
     case RULE_SCORE:
         score_say(s, rule, out, bytes);
         break;

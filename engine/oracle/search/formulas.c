@@ -1,0 +1,534 @@
+/* RULE_FORMULA: the mask or the formula of scores takes another query, key, head or sequence, is read elsewhere, or is
+   another formula: one operator or number of it is another. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/codes.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/search/constant.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/expression.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 4 * ASC_FORMULA_BYTES };
+
+/* What may stand in the place of i, j, h or b. */
+enum instead {
+    OWN,
+    ROW_OF_TILE,
+    FIRST_ROW,
+    TILE_OF_QUERY,
+    DIAGONAL,
+    PACKED_ROW,
+    ROW_BEFORE,
+    ROW_BEHIND,
+    KEY_FOR_QUERY,
+    COLUMN_OF_TILE,
+    FIRST_COLUMN,
+    TILE_OF_KEY,
+    LANE,
+    KEY_BEFORE,
+    KEY_BEHIND,
+    QUERY_FOR_KEY,
+    HEAD_0,
+    KV_HEAD,
+    HEAD_OF_GROUP,
+    HEAD_BEFORE,
+    HEAD_BEHIND,
+    BATCH_FOR_HEAD,
+    BATCH_0,
+    BATCH_BEFORE,
+    BATCH_BEHIND,
+    HEAD_FOR_BATCH,
+    INSTEADS
+};
+
+static const int first_instead[5] = {ROW_OF_TILE, COLUMN_OF_TILE, HEAD_0, BATCH_0, INSTEADS};
+static const char names[] = "ijhb";
+
+static void say_instead(const struct oracle_case *c, const struct formula_edit *f, int variable, char *out,
+                        size_t bytes)
+{
+    switch ((enum instead)f->instead[variable]) {
+    case ROW_OF_TILE:
+        snprintf(out, bytes, "i %% %d", c->br);
+        return;
+    case FIRST_ROW:
+        snprintf(out, bytes, "i / %d * %d", c->br, c->br);
+        return;
+    case TILE_OF_QUERY:
+        snprintf(out, bytes, "i / %d", c->br);
+        return;
+    case DIAGONAL:
+        snprintf(out, bytes, "i + kv_len - q_len");
+        return;
+    case PACKED_ROW:
+        snprintf(out, bytes, "i * %d + h %% %d", f->group, f->group);
+        return;
+    case ROW_BEFORE:
+        snprintf(out, bytes, "i - 1");
+        return;
+    case ROW_BEHIND:
+        snprintf(out, bytes, "i + 1");
+        return;
+    case COLUMN_OF_TILE:
+        snprintf(out, bytes, "j %% %d", c->bc);
+        return;
+    case FIRST_COLUMN:
+        snprintf(out, bytes, "j / %d * %d", c->bc, c->bc);
+        return;
+    case TILE_OF_KEY:
+        snprintf(out, bytes, "j / %d", c->bc);
+        return;
+    case LANE:
+        snprintf(out, bytes, "j %% 32");
+        return;
+    case KEY_BEFORE:
+        snprintf(out, bytes, "j - 1");
+        return;
+    case KEY_BEHIND:
+        snprintf(out, bytes, "j + 1");
+        return;
+    case HEAD_0:
+    case BATCH_0:
+        snprintf(out, bytes, "0");
+        return;
+    case KV_HEAD:
+        snprintf(out, bytes, "h / %d", f->group);
+        return;
+    case HEAD_OF_GROUP:
+        snprintf(out, bytes, "h %% %d", f->group);
+        return;
+    case HEAD_BEFORE:
+        snprintf(out, bytes, "(h + %d) %% %d", f->heads - 1, f->heads);
+        return;
+    case HEAD_BEHIND:
+        snprintf(out, bytes, "(h + 1) %% %d", f->heads);
+        return;
+    case BATCH_BEFORE:
+        snprintf(out, bytes, "(b + %d) %% %d", f->batches - 1, f->batches);
+        return;
+    case BATCH_BEHIND:
+        snprintf(out, bytes, "(b + 1) %% %d", f->batches);
+        return;
+    case KEY_FOR_QUERY:
+        snprintf(out, bytes, "j");
+        return;
+    case QUERY_FOR_KEY:
+        snprintf(out, bytes, "i");
+        return;
+    case BATCH_FOR_HEAD:
+        snprintf(out, bytes, "b");
+        return;
+    case HEAD_FOR_BATCH:
+        snprintf(out, bytes, "h");
+        return;
+    default:
+        snprintf(out, bytes, "%c", names[variable]);
+    }
+}
+
+/* Whether it would be another one here at all. */
+static bool differs(const struct search *search, const struct formula_edit *f, int instead)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    switch ((enum instead)instead) {
+    case ROW_OF_TILE:
+        return c->q_len > c->br;
+    case COLUMN_OF_TILE:
+        return c->kv_len > c->bc;
+    case LANE:
+        return c->bc > 32;
+    case DIAGONAL:
+        return c->q_len != c->kv_len;
+    case PACKED_ROW:
+    case KV_HEAD:
+    case HEAD_OF_GROUP:
+        return f->group > 1;
+    case HEAD_0:
+    case HEAD_BEFORE:
+    case HEAD_BEHIND:
+        return f->heads > 1;
+    case BATCH_0:
+    case BATCH_BEFORE:
+    case BATCH_BEHIND:
+        return f->batches > 1;
+    case BATCH_FOR_HEAD:
+    case HEAD_FOR_BATCH:
+        return f->heads > 1 || f->batches > 1;
+    default:
+        return true;
+    }
+}
+
+/* Text that grows at its end, and is not whole where it did not fit. */
+struct text {
+    char at[TEXT_BYTES];
+    size_t n;
+};
+
+static void put(struct text *t, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++, t->n++)
+        if (t->n < TEXT_BYTES)
+            t->at[t->n] = from[i];
+    if (t->n < TEXT_BYTES)
+        t->at[t->n] = '\0';
+}
+
+static bool fits(const struct text *t)
+{
+    return t->n < TEXT_BYTES;
+}
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9') || c == '.';
+}
+
+/* The formula with other words in the place of the names i, j, h, b and s; NULL: the name stays. */
+static void put_renamed(struct text *out, const char *formula, const char *const by[5])
+{
+    static const char all[] = "ijhbs";
+    while (*formula) {
+        size_t n = 0;
+        while (in_name(formula[n]))
+            n++;
+        const char *found = n == 1 ? strchr(all, *formula) : NULL;
+        if (found && by[found - all]) {
+            put(out, "(", 1);
+            put(out, by[found - all], strlen(by[found - all]));
+            put(out, ")", 1);
+        } else {
+            put(out, formula, n ? n : 1);
+        }
+        formula += n ? n : 1;
+    }
+}
+
+/* What an operator is mistaken for, A, B and C being its operands. */
+enum { CHANGES = 4 };
+static const char *const changes[][CHANGES] = {[EXPRESSION_MINUS] = {"A"},
+                                               [EXPRESSION_NOT] = {"A"},
+                                               [EXPRESSION_ABS] = {"A", "-A", "-abs(A)"},
+                                               [EXPRESSION_EXP] = {"A"},
+                                               [EXPRESSION_LOG] = {"A"},
+                                               [EXPRESSION_TANH] = {"A"},
+                                               [EXPRESSION_SQRT] = {"A"},
+                                               [EXPRESSION_ADD] = {"A - B", "A", "B"},
+                                               [EXPRESSION_SUBTRACT] = {"A + B", "A", "B - A"},
+                                               [EXPRESSION_TIMES] = {"A / B", "A", "B"},
+                                               [EXPRESSION_DIVIDE] = {"A % B", "A", "A * B"},
+                                               [EXPRESSION_REST] = {"A / B", "A"},
+                                               [EXPRESSION_LESS] = {"A <= B", "B < A", "B <= A"},
+                                               [EXPRESSION_LESS_EQUAL] = {"A < B", "B <= A", "B < A"},
+                                               [EXPRESSION_EQUAL] = {"A == B", "A != B", "A <= B", "B <= A"},
+                                               [EXPRESSION_AND] = {"A || B", "A", "B"},
+                                               [EXPRESSION_OR] = {"A && B", "A", "B"},
+                                               [EXPRESSION_MIN] = {"max(A, B)", "A", "B"},
+                                               [EXPRESSION_MAX] = {"min(A, B)", "A", "B"},
+                                               [EXPRESSION_CHOICE] = {"A ? C : B", "B", "C"}};
+
+static bool has_change(const struct expression_node *n, int change)
+{
+    if (n->op == EXPRESSION_VARIABLE)
+        return false;
+    return n->op == EXPRESSION_NUMBER ? !n->real && change < 2 : changes[n->op][change] != NULL;
+}
+
+static void put_changed(struct text *out, const struct expression *e, const char *formula, int node, int change)
+{
+    const struct expression_node *n = &e->node[node];
+    char number[32];
+    put(out, formula, n->first);
+    put(out, "(", 1);
+    if (n->op == EXPRESSION_NUMBER) {
+        snprintf(number, sizeof number, "%lld", (long long)n->whole + (change ? -1 : 1));
+        put(out, number, strlen(number));
+    } else {
+        for (const char *c = changes[n->op][change]; *c; c++) {
+            const struct expression_node *of = *c >= 'A' && *c <= 'C' ? &e->node[n->operand[*c - 'A']] : NULL;
+            if (of)
+                put(out, formula + of->first, (size_t)(of->end - of->first));
+            else
+                put(out, c, 1);
+        }
+    }
+    put(out, ")", 1);
+    put(out, formula + n->end, strlen(formula + n->end));
+}
+
+/* The formula as the rule has it; of scores, s being the score that it gets and gives. */
+static bool edited_formula(const struct oracle_case *c, const struct rule *rule, struct text *out)
+{
+    const struct formula_edit *f = &rule->formula;
+    const char *formula = f->of_mask ? c->mask_formula : c->score_formula;
+    struct text changed = {.n = 0}, s = {.n = 0}, first = {.n = 0};
+    char words[4][64], number[32];
+    const char *by[5] = {NULL};
+    if (f->changed) {
+        struct expression e;
+        char why[EXPRESSION_WHY_BYTES];
+        if (expression_parse(formula, !f->of_mask, &e, why) != 0)
+            return false;
+        put_changed(&changed, &e, formula, f->node, f->change);
+        if (!fits(&changed))
+            return false;
+        formula = changed.at;
+    }
+    for (int v = 0; v < 4; v++) {
+        say_instead(c, f, v, words[v], sizeof words[v]);
+        by[v] = f->instead[v] ? words[v] : NULL;
+    }
+    snprintf(number, sizeof number, "%.17g", rule->factor);
+    if (f->twice) {
+        put_renamed(&s, formula, by);
+        by[4] = s.at;
+    } else if (rule->factor != 1) {
+        put(&s, "s * ", 4);
+        put(&s, number, strlen(number));
+        by[4] = s.at;
+    }
+    if (!fits(&s))
+        return false;
+    put_renamed(&first, formula, by);
+    if (!fits(&first))
+        return false;
+    const bool scaled = rule->factor != 1, weighed = rule->weight != 1;
+    char weight[48];
+    snprintf(weight, sizeof weight, "s + (%.17g) * (", rule->weight);
+    if (weighed)
+        put(out, weight, strlen(weight));
+    if (!scaled && !weighed) {
+        put(out, first.at, first.n);
+        return fits(out);
+    }
+    put(out, "(", 1);
+    put(out, first.at, first.n);
+    put(out, ")", 1);
+    if (scaled) {
+        put(out, " / ", 3);
+        put(out, number, strlen(number));
+    }
+    if (weighed)
+        put(out, " - s)", 5);
+    return fits(out);
+}
+
+/* Bytes of the mask as the rule reads them, or as its formula has them, in place of the operand. */
+static const uint8_t *edited_mask(struct search *search, const struct rule *rule, const struct sample_tile *t)
+{
+    const struct oracle_case *c = t->c;
+    const struct formula_edit *f = &rule->formula;
+    struct expression e[4];
+    char why[EXPRESSION_WHY_BYTES], words[64];
+    uint8_t *out = (uint8_t *)search->operand;
+    struct text text = {.n = 0};
+    if (f->changed && (!edited_formula(c, rule, &text) || expression_parse(text.at, false, &e[0], why) != 0))
+        return NULL;
+    for (int v = 0; v < 4 && !f->changed; v++) {
+        say_instead(c, f, v, words, sizeof words);
+        if (expression_parse(words, false, &e[v], why) != 0)
+            return NULL;
+    }
+    for (int r = 0; r < c->in_q.rows; r++)
+        for (int col = 0; col < t->x.cols; col++) {
+            const int64_t at[EXPRESSION_WHOLE] = {(int64_t)c->q_tile * c->br + r,
+                                                  (int64_t)t->kv * c->bc + col,
+                                                  c->place[1],
+                                                  c->place[0],
+                                                  c->q_len,
+                                                  c->kv_len};
+            int64_t place[4] = {0}, whole = 0;
+            bool known = !f->changed || expression_whole(&e[0], e[0].n - 1, at, &whole);
+            for (int v = 0; v < 4 && !f->changed; v++)
+                known = known && expression_whole(&e[v], e[v].n - 1, at, &place[v]);
+            if (f->pitch) {
+                const int64_t flat = place[0] * f->pitch + place[1];
+                place[0] = flat / c->masks_at.row;
+                place[1] = flat % c->masks_at.row;
+            }
+            if (!f->changed)
+                whole = known && place[0] >= 0 && place[0] < c->q_len && place[1] >= 0 && place[1] < c->masks_at.row &&
+                        c->masks[place[3] * c->masks_at.batch + place[2] * c->masks_at.head +
+                                 place[0] * c->masks_at.row + place[1]] != 0;
+            *out++ = known && (whole != 0) != f->inverted;
+        }
+    return (const uint8_t *)search->operand;
+}
+
+static bool mask_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                         double *bound)
+{
+    struct operands x = t->x;
+    const int first = t->kv * t->c->bc;
+    if (values_mask_later(t->c) || !t->c->masks)
+        return false;
+    x.mask = rule->formula.ignored ? NULL : edited_mask(search, rule, t);
+    if (!x.mask && !rule->formula.ignored)
+        return false;
+    x.mask_row = x.cols;
+    for (int r = 0; r < t->c->in_q.rows; r++) {
+        const struct key_range seen = schedule_range(t->c, r);
+        const int from = seen.first - first, to = seen.last - first;
+        search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;
+        search->seen[1][r] = to < search->seen[0][r] ? search->seen[0][r] : to > x.cols ? x.cols : to;
+    }
+    x.hidden = search->seen[0];
+    x.visible = search->seen[1];
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+bool formula_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                     double *bound)
+{
+    struct oracle_case c = *t->c;
+    struct sample_tile edited = *t;
+    struct expression e;
+    struct text text = {.n = 0};
+    char why[EXPRESSION_WHY_BYTES];
+    if (search->sample->channel != asc_s)
+        return false;
+    if (rule->formula.of_mask)
+        return mask_forward(search, rule, t, want, bound);
+    if (!c.score_mod || values_biased_later(&c) || !edited_formula(&c, rule, &text) ||
+        expression_parse(text.at, true, &e, why) != 0)
+        return false;
+    c.score_mod = &e;
+    edited.c = &c;
+    search_formula(search, &edited, &t->x, want, bound);
+    return true;
+}
+
+static void propose_insteads(struct search *search, struct rule rule)
+{
+    static const int pairs[][2] = {{ROW_OF_TILE, COLUMN_OF_TILE},
+                                   {KEY_FOR_QUERY, QUERY_FOR_KEY},
+                                   {FIRST_ROW, FIRST_COLUMN},
+                                   {TILE_OF_QUERY, TILE_OF_KEY}};
+    const struct rule plain = rule;
+    for (int v = 0; v < 4; v++)
+        for (int k = first_instead[v]; k < first_instead[v + 1]; k++) {
+            rule = plain;
+            rule.formula.instead[v] = (uint8_t)k;
+            if (differs(search, &rule.formula, k))
+                rule_try(search, &rule);
+        }
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        rule = plain;
+        rule.cost = plain.cost + 2;
+        rule.formula.instead[0] = (uint8_t)pairs[i][0];
+        rule.formula.instead[1] = (uint8_t)pairs[i][1];
+        rule_try(search, &rule);
+    }
+}
+
+static void propose_changes(struct search *search, struct rule rule, const char *formula)
+{
+    struct expression e;
+    char why[EXPRESSION_WHY_BYTES];
+    if (!formula || !*formula || expression_parse(formula, !rule.formula.of_mask, &e, why) != 0)
+        return;
+    rule.formula.changed = true;
+    rule.cost += 3 + log2(e.n);
+    for (int node = 0; node < e.n; node++)
+        for (int change = 0; change < CHANGES; change++) {
+            struct rule edit = rule;
+            edit.formula.node = node;
+            edit.formula.change = change;
+            if (has_change(&e.node[node], change))
+                rule_try(search, &edit);
+        }
+}
+
+static void propose_masks(struct search *search, struct rule rule)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int row = (int)c->masks_at.row,
+              pitches[] = {c->kv_len, c->q_len, (row + 7) / 8 * 8, (row + 63) / 64 * 64, (row + 127) / 128 * 128};
+    struct rule edit = rule;
+    rule.formula.of_mask = edit.formula.of_mask = true;
+    edit.formula.ignored = true;
+    rule_try(search, &edit);
+    edit.formula.ignored = false;
+    edit.formula.inverted = true;
+    rule_try(search, &edit);
+    edit.formula.inverted = false;
+    for (size_t i = 0; i < sizeof pitches / sizeof *pitches; i++) {
+        edit.formula.pitch = pitches[i];
+        if (pitches[i] != row)
+            rule_try(search, &edit);
+    }
+    propose_insteads(search, rule);
+    propose_changes(search, rule, c->mask_formula);
+}
+
+void propose_places_of_score(struct search *search, try_number *solved)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c), units[] = {1 / scale, scale, M_LOG2E, M_LN2};
+    struct rule rule = rule_new(RULE_FORMULA);
+    rule.cost = 5;
+    rule.guess = true;
+    rule.formula.heads = search->heads;
+    rule.formula.group = search->heads / search->kv_heads;
+    rule.formula.batches = count_sources(search, asc_q) / search->heads;
+    if (c->masks)
+        propose_masks(search, rule);
+    if (!c->score_mod)
+        return;
+    struct rule edit = rule;
+    solved(search, &edit, &edit.weight, 1);
+    edit.formula.twice = true;
+    rule_try(search, &edit);
+    edit.formula.twice = false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        edit.factor = units[i];
+        rule_try(search, &edit);
+    }
+    propose_insteads(search, rule);
+    propose_changes(search, rule, c->score_formula);
+}
+
+void formula_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const struct oracle_case *c = s->tiles[0].c;
+    const struct formula_edit *f = &rule->formula;
+    const char *what = f->of_mask ? "the mask" : "the formula of scores";
+    char words[96], number[96];
+    struct text text = {.n = 0};
+    size_t n = 0;
+    if (f->changed && edited_formula(c, rule, &text)) {
+        snprintf(out, bytes,
+                 f->of_mask ? "keys are seen where %s, in the place of %s" : "scores become %s, in the place of %s",
+                 text.at, f->of_mask ? c->mask_formula : c->score_formula);
+    } else if (f->ignored) {
+        snprintf(out, bytes, "the mask is not applied: keys that it hides are seen");
+    } else if (f->inverted) {
+        snprintf(out, bytes, "the mask is inverted: keys are seen where it hides them");
+    } else if (f->pitch) {
+        snprintf(out, bytes, "rows of the mask are read %d elements apart, they lie %lld apart", f->pitch,
+                 (long long)c->masks_at.row);
+    } else if (f->twice) {
+        snprintf(out, bytes, "the formula of scores is applied twice");
+    } else if (rule->weight != 1) {
+        constant_say(c, rule->weight, number, sizeof number);
+        snprintf(out, bytes,
+                 rule->weight == 0    ? "the formula of scores is not applied"
+                 : rule->weight == -1 ? "what the formula of scores adds to s has the wrong sign"
+                                      : "what the formula of scores adds to s is multiplied by %s",
+                 number);
+    } else if (rule->factor != 1) {
+        constant_say(c, rule->factor, number, sizeof number);
+        snprintf(out, bytes, "the formula of scores is applied to s times %s", number);
+    } else {
+        n += (size_t)snprintf(out, bytes, "%s has ", what);
+        for (int v = 0, any = 0; v < 4; v++)
+            if (f->instead[v] && n < bytes) {
+                say_instead(c, f, v, words, sizeof words);
+                n += (size_t)snprintf(out + n, bytes - n, "%s%s in the place of %c", any++ ? " and " : "", words,
+                                      names[v]);
+            }
+    }
+}
