@@ -171,7 +171,7 @@ int scenario_view(const struct scenario *s, enum input_id i, const struct array 
     *out = (struct input_view){.length = {1, 1, 1, 1}};
     if (i <= INPUT_V)
         return view_tensor(s, i, a, out, err);
-    if (i == INPUT_BIAS)
+    if (i == INPUT_BIAS || i == INPUT_MASK)
         return view_bias(s, a, out, err);
     if (i >= INPUT_Q_SCALE)
         return view_scales(s, i, a, out, err);

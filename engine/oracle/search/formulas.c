@@ -1,6 +1,6 @@
 /* RULE_FORMULA: the mask or the formula of scores takes another query, key, head or sequence, is read elsewhere, or is
    another formula: one operator or number of it is another. */
-#include "engine/oracle/search/propose.h"
+#include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/codes.h"
 #include "engine/oracle/schedule.h"
@@ -12,38 +12,6 @@
 
 enum { TEXT_BYTES = 4 * ASC_FORMULA_BYTES };
 
-/* What may stand in the place of i, j, h or b. */
-enum instead {
-    OWN,
-    ROW_OF_TILE,
-    FIRST_ROW,
-    TILE_OF_QUERY,
-    DIAGONAL,
-    PACKED_ROW,
-    ROW_BEFORE,
-    ROW_BEHIND,
-    KEY_FOR_QUERY,
-    COLUMN_OF_TILE,
-    FIRST_COLUMN,
-    TILE_OF_KEY,
-    LANE,
-    KEY_BEFORE,
-    KEY_BEHIND,
-    QUERY_FOR_KEY,
-    HEAD_0,
-    KV_HEAD,
-    HEAD_OF_GROUP,
-    HEAD_BEFORE,
-    HEAD_BEHIND,
-    BATCH_FOR_HEAD,
-    BATCH_0,
-    BATCH_BEFORE,
-    BATCH_BEHIND,
-    HEAD_FOR_BATCH,
-    INSTEADS
-};
-
-static const int first_instead[5] = {ROW_OF_TILE, COLUMN_OF_TILE, HEAD_0, BATCH_0, INSTEADS};
 static const char names[] = "ijhb";
 
 static void say_instead(const struct oracle_case *c, const struct formula_edit *f, int variable, char *out,
@@ -128,39 +96,6 @@ static void say_instead(const struct oracle_case *c, const struct formula_edit *
     }
 }
 
-/* Whether it would be another one here at all. */
-static bool differs(const struct search *search, const struct formula_edit *f, int instead)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    switch ((enum instead)instead) {
-    case ROW_OF_TILE:
-        return c->q_len > c->br;
-    case COLUMN_OF_TILE:
-        return c->kv_len > c->bc;
-    case LANE:
-        return c->bc > 32;
-    case DIAGONAL:
-        return c->q_len != c->kv_len;
-    case PACKED_ROW:
-    case KV_HEAD:
-    case HEAD_OF_GROUP:
-        return f->group > 1;
-    case HEAD_0:
-    case HEAD_BEFORE:
-    case HEAD_BEHIND:
-        return f->heads > 1;
-    case BATCH_0:
-    case BATCH_BEFORE:
-    case BATCH_BEHIND:
-        return f->batches > 1;
-    case BATCH_FOR_HEAD:
-    case HEAD_FOR_BATCH:
-        return f->heads > 1 || f->batches > 1;
-    default:
-        return true;
-    }
-}
-
 /* Text that grows at its end, and is not whole where it did not fit. */
 struct text {
     char at[TEXT_BYTES];
@@ -207,29 +142,28 @@ static void put_renamed(struct text *out, const char *formula, const char *const
 }
 
 /* What an operator is mistaken for, A, B and C being its operands. */
-enum { CHANGES = 4 };
-static const char *const changes[][CHANGES] = {[EXPRESSION_MINUS] = {"A"},
-                                               [EXPRESSION_NOT] = {"A"},
-                                               [EXPRESSION_ABS] = {"A", "-A", "-abs(A)"},
-                                               [EXPRESSION_EXP] = {"A"},
-                                               [EXPRESSION_LOG] = {"A"},
-                                               [EXPRESSION_TANH] = {"A"},
-                                               [EXPRESSION_SQRT] = {"A"},
-                                               [EXPRESSION_ADD] = {"A - B", "A", "B"},
-                                               [EXPRESSION_SUBTRACT] = {"A + B", "A", "B - A"},
-                                               [EXPRESSION_TIMES] = {"A / B", "A", "B"},
-                                               [EXPRESSION_DIVIDE] = {"A % B", "A", "A * B"},
-                                               [EXPRESSION_REST] = {"A / B", "A"},
-                                               [EXPRESSION_LESS] = {"A <= B", "B < A", "B <= A"},
-                                               [EXPRESSION_LESS_EQUAL] = {"A < B", "B <= A", "B < A"},
-                                               [EXPRESSION_EQUAL] = {"A == B", "A != B", "A <= B", "B <= A"},
-                                               [EXPRESSION_AND] = {"A || B", "A", "B"},
-                                               [EXPRESSION_OR] = {"A && B", "A", "B"},
-                                               [EXPRESSION_MIN] = {"max(A, B)", "A", "B"},
-                                               [EXPRESSION_MAX] = {"min(A, B)", "A", "B"},
-                                               [EXPRESSION_CHOICE] = {"A ? C : B", "B", "C"}};
+static const char *const changes[][FORMULA_CHANGES] = {[EXPRESSION_MINUS] = {"A"},
+                                                       [EXPRESSION_NOT] = {"A"},
+                                                       [EXPRESSION_ABS] = {"A", "-A", "-abs(A)"},
+                                                       [EXPRESSION_EXP] = {"A"},
+                                                       [EXPRESSION_LOG] = {"A"},
+                                                       [EXPRESSION_TANH] = {"A"},
+                                                       [EXPRESSION_SQRT] = {"A"},
+                                                       [EXPRESSION_ADD] = {"A - B", "A", "B"},
+                                                       [EXPRESSION_SUBTRACT] = {"A + B", "A", "B - A"},
+                                                       [EXPRESSION_TIMES] = {"A / B", "A", "B"},
+                                                       [EXPRESSION_DIVIDE] = {"A % B", "A", "A * B"},
+                                                       [EXPRESSION_REST] = {"A / B", "A"},
+                                                       [EXPRESSION_LESS] = {"A <= B", "B < A", "B <= A"},
+                                                       [EXPRESSION_LESS_EQUAL] = {"A < B", "B <= A", "B < A"},
+                                                       [EXPRESSION_EQUAL] = {"A == B", "A != B", "A <= B", "B <= A"},
+                                                       [EXPRESSION_AND] = {"A || B", "A", "B"},
+                                                       [EXPRESSION_OR] = {"A && B", "A", "B"},
+                                                       [EXPRESSION_MIN] = {"max(A, B)", "A", "B"},
+                                                       [EXPRESSION_MAX] = {"min(A, B)", "A", "B"},
+                                                       [EXPRESSION_CHOICE] = {"A ? C : B", "B", "C"}};
 
-static bool has_change(const struct expression_node *n, int change)
+bool formula_has_change(const struct expression_node *n, int change)
 {
     if (n->op == EXPRESSION_VARIABLE)
         return false;
@@ -399,96 +333,6 @@ bool formula_forward(struct search *search, const struct rule *rule, const struc
     edited.c = &c;
     search_formula(search, &edited, &t->x, want, bound);
     return true;
-}
-
-static void propose_insteads(struct search *search, struct rule rule)
-{
-    static const int pairs[][2] = {{ROW_OF_TILE, COLUMN_OF_TILE},
-                                   {KEY_FOR_QUERY, QUERY_FOR_KEY},
-                                   {FIRST_ROW, FIRST_COLUMN},
-                                   {TILE_OF_QUERY, TILE_OF_KEY}};
-    const struct rule plain = rule;
-    for (int v = 0; v < 4; v++)
-        for (int k = first_instead[v]; k < first_instead[v + 1]; k++) {
-            rule = plain;
-            rule.formula.instead[v] = (uint8_t)k;
-            if (differs(search, &rule.formula, k))
-                rule_try(search, &rule);
-        }
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        rule = plain;
-        rule.cost = plain.cost + 2;
-        rule.formula.instead[0] = (uint8_t)pairs[i][0];
-        rule.formula.instead[1] = (uint8_t)pairs[i][1];
-        rule_try(search, &rule);
-    }
-}
-
-static void propose_changes(struct search *search, struct rule rule, const char *formula)
-{
-    struct expression e;
-    char why[EXPRESSION_WHY_BYTES];
-    if (!formula || !*formula || expression_parse(formula, !rule.formula.of_mask, &e, why) != 0)
-        return;
-    rule.formula.changed = true;
-    rule.cost += 3 + log2(e.n);
-    for (int node = 0; node < e.n; node++)
-        for (int change = 0; change < CHANGES; change++) {
-            struct rule edit = rule;
-            edit.formula.node = node;
-            edit.formula.change = change;
-            if (has_change(&e.node[node], change))
-                rule_try(search, &edit);
-        }
-}
-
-static void propose_masks(struct search *search, struct rule rule)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const int row = (int)c->masks_at.row,
-              pitches[] = {c->kv_len, c->q_len, (row + 7) / 8 * 8, (row + 63) / 64 * 64, (row + 127) / 128 * 128};
-    struct rule edit = rule;
-    rule.formula.of_mask = edit.formula.of_mask = true;
-    edit.formula.ignored = true;
-    rule_try(search, &edit);
-    edit.formula.ignored = false;
-    edit.formula.inverted = true;
-    rule_try(search, &edit);
-    edit.formula.inverted = false;
-    for (size_t i = 0; i < sizeof pitches / sizeof *pitches; i++) {
-        edit.formula.pitch = pitches[i];
-        if (pitches[i] != row)
-            rule_try(search, &edit);
-    }
-    propose_insteads(search, rule);
-    propose_changes(search, rule, c->mask_formula);
-}
-
-void propose_places_of_score(struct search *search, try_number *solved)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const double scale = codes_plain_scale(c), units[] = {1 / scale, scale, M_LOG2E, M_LN2};
-    struct rule rule = rule_new(RULE_FORMULA);
-    rule.cost = 5;
-    rule.guess = true;
-    rule.formula.heads = search->heads;
-    rule.formula.group = search->heads / search->kv_heads;
-    rule.formula.batches = count_sources(search, asc_q) / search->heads;
-    if (c->masks)
-        propose_masks(search, rule);
-    if (!c->score_mod)
-        return;
-    struct rule edit = rule;
-    solved(search, &edit, &edit.weight, 1);
-    edit.formula.twice = true;
-    rule_try(search, &edit);
-    edit.formula.twice = false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        edit.factor = units[i];
-        rule_try(search, &edit);
-    }
-    propose_insteads(search, rule);
-    propose_changes(search, rule, c->score_formula);
 }
 
 void formula_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)

@@ -9,6 +9,7 @@
 #ifndef SEARCH_RULE_H
 #define SEARCH_RULE_H
 
+#include "engine/oracle/search/formulas.h"
 #include "engine/oracle/search/map.h"
 #include "engine/oracle/search/region.h"
 
@@ -116,16 +117,6 @@ struct places {
     int packed;        /* i is that of row packed_row() of so many heads; 0: of its own */
     enum distance distance;
     int row_step, col_step; /* of the attention bias: the element at i row_step + j col_step of its head's */
-};
-
-/* RULE_FORMULA: of the mask, or of scores. A score s becomes s + weight (f(factor s) / factor - s). */
-struct formula_edit {
-    bool of_mask, ignored, inverted, twice;
-    bool changed;       /* node `node` of the formula is another, see changes[] of formulas.c */
-    uint8_t instead[4]; /* what stands in the place of i, j, h and b: see formulas.c */
-    int node, change;
-    int pitch; /* elements from a row of the mask to the next one; 0: its own */
-    int heads, group, batches;
 };
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which

@@ -1,0 +1,52 @@
+/* How a rule edits the mask or the formula of scores. */
+#ifndef SEARCH_FORMULAS_H
+#define SEARCH_FORMULAS_H
+
+#include "engine/trace/expression.h"
+
+/* What may stand in the place of i, j, h or b. */
+enum instead {
+    OWN,
+    ROW_OF_TILE,
+    FIRST_ROW,
+    TILE_OF_QUERY,
+    DIAGONAL,
+    PACKED_ROW,
+    ROW_BEFORE,
+    ROW_BEHIND,
+    KEY_FOR_QUERY,
+    COLUMN_OF_TILE,
+    FIRST_COLUMN,
+    TILE_OF_KEY,
+    LANE,
+    KEY_BEFORE,
+    KEY_BEHIND,
+    QUERY_FOR_KEY,
+    HEAD_0,
+    KV_HEAD,
+    HEAD_OF_GROUP,
+    HEAD_BEFORE,
+    HEAD_BEHIND,
+    BATCH_FOR_HEAD,
+    BATCH_0,
+    BATCH_BEFORE,
+    BATCH_BEHIND,
+    HEAD_FOR_BATCH,
+    INSTEADS
+};
+
+/* RULE_FORMULA: of the mask, or of scores. A score s becomes s + weight (f(factor s) / factor - s). */
+struct formula_edit {
+    bool of_mask, ignored, inverted, twice;
+    bool changed;       /* node `node` of the formula is another, see changes[] of formulas.c */
+    uint8_t instead[4]; /* what stands in the place of i, j, h and b: see formulas.c */
+    int node, change;
+    int pitch; /* elements from a row of the mask to the next one; 0: its own */
+    int heads, group, batches;
+};
+
+/* What an operator or a number of a formula may be mistaken for: whether it has such a change. */
+enum { FORMULA_CHANGES = 4 };
+bool formula_has_change(const struct expression_node *n, int change);
+
+#endif

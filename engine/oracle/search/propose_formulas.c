@@ -1,0 +1,130 @@
+/* Rules of masks and of formulas of scores: another query, key, head or sequence, another pitch, another operator. */
+#include "engine/oracle/search/propose.h"
+
+#include "engine/oracle/codes.h"
+#include <math.h>
+
+static const int first_instead[5] = {ROW_OF_TILE, COLUMN_OF_TILE, HEAD_0, BATCH_0, INSTEADS};
+
+/* Whether it would be another one here at all. */
+static bool differs(const struct search *search, const struct formula_edit *f, int instead)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    switch ((enum instead)instead) {
+    case ROW_OF_TILE:
+        return c->q_len > c->br;
+    case COLUMN_OF_TILE:
+        return c->kv_len > c->bc;
+    case LANE:
+        return c->bc > 32;
+    case DIAGONAL:
+        return c->q_len != c->kv_len;
+    case PACKED_ROW:
+    case KV_HEAD:
+    case HEAD_OF_GROUP:
+        return f->group > 1;
+    case HEAD_0:
+    case HEAD_BEFORE:
+    case HEAD_BEHIND:
+        return f->heads > 1;
+    case BATCH_0:
+    case BATCH_BEFORE:
+    case BATCH_BEHIND:
+        return f->batches > 1;
+    case BATCH_FOR_HEAD:
+    case HEAD_FOR_BATCH:
+        return f->heads > 1 || f->batches > 1;
+    default:
+        return true;
+    }
+}
+
+static void propose_insteads(struct search *search, struct rule rule)
+{
+    static const int pairs[][2] = {{ROW_OF_TILE, COLUMN_OF_TILE},
+                                   {KEY_FOR_QUERY, QUERY_FOR_KEY},
+                                   {FIRST_ROW, FIRST_COLUMN},
+                                   {TILE_OF_QUERY, TILE_OF_KEY}};
+    const struct rule plain = rule;
+    for (int v = 0; v < 4; v++)
+        for (int k = first_instead[v]; k < first_instead[v + 1]; k++) {
+            rule = plain;
+            rule.formula.instead[v] = (uint8_t)k;
+            if (differs(search, &rule.formula, k))
+                rule_try(search, &rule);
+        }
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        rule = plain;
+        rule.cost = plain.cost + 2;
+        rule.formula.instead[0] = (uint8_t)pairs[i][0];
+        rule.formula.instead[1] = (uint8_t)pairs[i][1];
+        rule_try(search, &rule);
+    }
+}
+
+static void propose_changes(struct search *search, struct rule rule, const char *formula)
+{
+    struct expression e;
+    char why[EXPRESSION_WHY_BYTES];
+    if (!formula || !*formula || expression_parse(formula, !rule.formula.of_mask, &e, why) != 0)
+        return;
+    rule.formula.changed = true;
+    rule.cost += 3 + log2(e.n);
+    for (int node = 0; node < e.n; node++)
+        for (int change = 0; change < FORMULA_CHANGES; change++) {
+            struct rule edit = rule;
+            edit.formula.node = node;
+            edit.formula.change = change;
+            if (formula_has_change(&e.node[node], change))
+                rule_try(search, &edit);
+        }
+}
+
+static void propose_masks(struct search *search, struct rule rule)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int row = (int)c->masks_at.row,
+              pitches[] = {c->kv_len, c->q_len, (row + 7) / 8 * 8, (row + 63) / 64 * 64, (row + 127) / 128 * 128};
+    struct rule edit = rule;
+    rule.formula.of_mask = edit.formula.of_mask = true;
+    edit.formula.ignored = true;
+    rule_try(search, &edit);
+    edit.formula.ignored = false;
+    edit.formula.inverted = true;
+    rule_try(search, &edit);
+    edit.formula.inverted = false;
+    for (size_t i = 0; i < sizeof pitches / sizeof *pitches; i++) {
+        edit.formula.pitch = pitches[i];
+        if (pitches[i] != row)
+            rule_try(search, &edit);
+    }
+    propose_insteads(search, rule);
+    propose_changes(search, rule, c->mask_formula);
+}
+
+void propose_places_of_score(struct search *search, try_number *solved)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c), units[] = {1 / scale, scale, M_LOG2E, M_LN2};
+    struct rule rule = rule_new(RULE_FORMULA);
+    rule.cost = 5;
+    rule.guess = true;
+    rule.formula.heads = search->heads;
+    rule.formula.group = search->heads / search->kv_heads;
+    rule.formula.batches = count_sources(search, asc_q) / search->heads;
+    if (c->masks)
+        propose_masks(search, rule);
+    if (!c->score_mod)
+        return;
+    struct rule edit = rule;
+    solved(search, &edit, &edit.weight, 1);
+    edit.formula.twice = true;
+    rule_try(search, &edit);
+    edit.formula.twice = false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        edit.factor = units[i];
+        rule_try(search, &edit);
+    }
+    propose_insteads(search, rule);
+    propose_changes(search, rule, c->score_formula);
+}
