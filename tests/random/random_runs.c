@@ -148,7 +148,7 @@ static void add_rope(struct random *r, struct problem *p)
     if (draw(r, 2))
         add(p, "shape.rope_base=%s", CHOOSE(r, "500000", "100", "1"));
     if (!says(p, "causal=top-left") || draw(r, 2))
-        add(p, "shape.rope_offset=%d", 192 + draw(r, 5000));
+        add(p, "shape.rope_offset=%d", 512 + draw(r, 5000));
     if (draw(r, 3) == 0)
         add(p, "shape.softcap=%s", CHOOSE(r, "1", "20"));
     if (draw(r, 3) == 0)

@@ -385,7 +385,7 @@ Each run is another problem: shape with tails, head groups, causal mask and its 
 scale, fills of Q, K and V apart (normal, uniform, outliers, large logits, one-hot, arange, zeros; three sizes), scales of
 codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.cu SETTINGS`,
 with `--sequences`, `--values` and `--rope` behind `--small` for a kernel whose registration has `kernel.sequences`, and in
-`kernel.tensors` `HEAD_DIM_V` and `ROPE`.
+`kernel.tensors` `HEAD_DIM_V` and `ROPE`; `--masks` for one with `SCORE_MOD` in `kernel.biases`.
 
 | kernel | settings | seed | runs | elements judged | false alarms |
 | --- | --- | ---: | ---: | ---: | ---: |
