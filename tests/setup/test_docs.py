@@ -25,7 +25,7 @@ NO_KEYS = {"◆", "▲", "▼", "^", "=", ";"}
 # Options of other programs.
 FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's", "--tool": "compute-sanitizer's",
                    "--small": "tests/random's", "--sequences": "tests/random's",
-                   "--values", "--rope", "--masks": "tests/random's", "--build": "tests/run's",
+                   "--values": "tests/random's", "--rope": "tests/random's", "--masks": "tests/random's", "--build": "tests/run's",
                    "--update": "the tests'", "--junit-xml": "pytest's"}
 # What docs/editing.md says a key does, by the names of the key table.
 EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
