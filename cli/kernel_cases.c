@@ -75,6 +75,7 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (p->lie != ASC_STRIDED || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
            (p->lie != ASC_PACKED_QKV || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
            (p->lie != ASC_V_TRANSPOSED || hello->tensors & ASC_SUPPORTS(TRANSPOSED_V)) &&
+           (!p->scale_dims || hello->tensors & ASC_SUPPORTS(SCALE_DIMS)) &&
            (!p->v_in_k || hello->tensors & ASC_SUPPORTS(V_IN_K)) && (!p->rope || hello->tensors & ASC_SUPPORTS(ROPE)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));

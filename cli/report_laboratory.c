@@ -9,13 +9,13 @@ enum { MOST_SLOTS = 16 }; /* half a second at 8 heads of 512 queries and keys */
 
 static json_t *group_json(const struct formats_group *g)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "batch", g->batch,
-                     "head", g->head, "first_row", g->first, "rows", g->rows, "scale", report_json_number(g->scale),
-                     "amax", report_json_number(g->amax), "headroom_bits", report_json_number(g->headroom),
-                     "best_scale", report_json_number(g->best_scale), "rms_error", report_json_number(g->rms),
-                     "best_rms_error", report_json_number(g->best_rms), "elements", (json_int_t)g->elements,
-                     "saturated", (json_int_t)g->saturated, "flushed", (json_int_t)g->flushed, "nan",
-                     (json_int_t)g->nan);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "batch", g->batch,
+                     "head", g->head, "first_row", g->first, "rows", g->rows, "first_column", g->first_col, "scale",
+                     report_json_number(g->scale), "amax", report_json_number(g->amax), "headroom_bits",
+                     report_json_number(g->headroom), "best_scale", report_json_number(g->best_scale), "rms_error",
+                     report_json_number(g->rms), "best_rms_error", report_json_number(g->best_rms), "elements",
+                     (json_int_t)g->elements, "saturated", (json_int_t)g->saturated, "flushed", (json_int_t)g->flushed,
+                     "nan", (json_int_t)g->nan);
 }
 
 static json_t *tensor_json(const struct formats_tensor *t)

@@ -81,8 +81,8 @@ struct asc_problem {
     int32_t layout; /* enum asc_layout, of q, k, v and o */
     int32_t dtype;  /* enum asc_dtype, of q */
     int32_t k_dtype, v_dtype;
-    /* Of a tensor of one-byte codes: rows of a head that share a scale; 0: all of them. */
-    int32_t scale_rows;
+    /* Of a tensor of one-byte codes: rows of a head, and elements of a row, that share a scale; 0: all of them. */
+    int32_t scale_rows, scale_dims;
     /* Query i, whose diagonal key is i with ASC_CAUSAL_TOP_LEFT and i + kv_len - q_len otherwise, sees keys from
        diagonal - window_left to diagonal + window_right; -1: no limit on this side. */
     int32_t window_left, window_right;
@@ -120,10 +120,10 @@ struct asc_problem {
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k, with head_dim_v in the place of head_dim; so is o */
     /* An element of type e4m3, e5m2 or u8 is a code: its value is that of its format, of u8 the code minus
-       ASC_U8_MIDPOINT, times the scale of its rows, see asc_scale_at(). NULL where the tensor has another type. */
-    const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)] */
-    const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)] */
-    const float *v_scale; /* as k_scale */
+       ASC_U8_MIDPOINT, times its scale, see asc_scale_of(). NULL where the tensor has another type. */
+    const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)][asc_scale_parts(head_dim)] */
+    const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)][asc_scale_parts(head_dim)] */
+    const float *v_scale; /* as k_scale, with head_dim_v in the place of head_dim */
     void *o;              /* as q, of the kernel's own output type */
     float *lse;
     /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
@@ -157,19 +157,34 @@ struct asc_problem {
 #define ASC_INLINE static inline
 #endif
 
-/* How many scales a head of so many rows has. */
+/* How many groups of rows with scales of their own a head of so many rows has, and how many parts with scales of their
+   own a row of so many elements. */
 ASC_INLINE int32_t asc_scale_groups(const struct asc_problem *problem, int32_t rows)
 {
     return problem->scale_rows > 0 ? (rows - 1) / problem->scale_rows + 1 : 1;
 }
 
-/* Where the scale of a row stands in q_scale (heads, rows: the problem's heads, q_len), k_scale and v_scale (kv_heads,
-   kv_len). Scales for each tensor or each head come as the same number at all their places. */
+ASC_INLINE int32_t asc_scale_parts(const struct asc_problem *problem, int32_t cols)
+{
+    return problem->scale_dims > 0 ? (cols - 1) / problem->scale_dims + 1 : 1;
+}
+
+/* The number of a row's group in q_scale (heads, rows: the problem's heads, q_len), k_scale and v_scale (kv_heads,
+   kv_len): its scale stands there, or with scale_dims the first of asc_scale_parts() of them so many times as far.
+   Scales for each tensor or each head come as the same number at all their places. Rows are those of the sequence,
+   whatever pages they lie in. */
 ASC_INLINE int64_t asc_scale_at(const struct asc_problem *problem, int32_t heads, int32_t rows, int32_t batch,
                                 int32_t head, int32_t row)
 {
     return ((int64_t)batch * heads + head) * asc_scale_groups(problem, rows) +
            (problem->scale_rows > 0 ? row / problem->scale_rows : 0);
+}
+/* Where the scale of element d of a row of `cols` elements stands. */
+ASC_INLINE int64_t asc_scale_of(const struct asc_problem *problem, int32_t heads, int32_t rows, int32_t cols,
+                                int32_t batch, int32_t head, int32_t row, int32_t d)
+{
+    return asc_scale_at(problem, heads, rows, batch, head, row) * asc_scale_parts(problem, cols) +
+           (problem->scale_dims > 0 ? d / problem->scale_dims : 0);
 }
 
 /* The lengths of a sequence, and how many pages of it the table names. */
@@ -393,8 +408,8 @@ enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };
 
 /* How Q, K, V and O may be, beside all of one width, each an array of its own, contiguous. STRIDES: the kernel goes by
    asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. ROPE: it turns q
-   and k by their positions. */
-enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V, ASC_ROPE };
+   and k by their positions. SCALE_DIMS: parts of a row of codes have scales of their own. */
+enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V, ASC_ROPE, ASC_SCALE_DIMS };
 
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)
@@ -423,7 +438,7 @@ struct asc_kernel {
 #if defined(__cplusplus) && ASC_BUILD
     void (*run)(struct asc_run &run);
 #elif defined(__cplusplus)
-    asc_any_function run;
+       asc_any_function run;
 #else
     void (*run)(struct asc_run *run);
 #endif

@@ -48,8 +48,9 @@ class Trace(File):
             dtype = p["dtype"] if name == "q" else p.get(name + "_dtype", p["dtype"])
             self.expect("input." + name, TYPES[dtype][0], matrix(heads, rows, cols))
             if dtype in ("e4m3", "e5m2", "u8"):
-                span = p.get("scale_rows", 0)
-                self.expect(f"input.{name}_scale", "F32", [p["batch"], heads, -(-rows // span) if span else 1])
+                span, dims = p.get("scale_rows", 0), p.get("scale_dims", 0)
+                self.expect(f"input.{name}_scale", "F32", [p["batch"], heads, -(-rows // span) if span else 1,
+                                                           *([-(-cols // dims)] if dims else [])])
                 self.expect(f"input.{name}_given", "F16", matrix(heads, rows, cols))
                 known |= {f"input.{name}_scale", f"input.{name}_given"}
         self.expect("output.o", TYPES[self.types["o"]][0], matrix(p["heads"], p["q_len"], wide))

@@ -302,6 +302,13 @@ static int copy_tensor(const struct asc_problem *p, enum problem_tensor_id id, c
     return 0;
 }
 
+/* Of one scale for each part of a row there is no dimension. */
+static struct shape scales_of(const struct asc_problem *p, int heads, int rows, int cols)
+{
+    return (struct shape){
+        {p->batch, heads, asc_scale_groups(p, rows), asc_scale_parts(p, cols)}, p->scale_dims ? 4 : 3, sizeof(float)};
+}
+
 static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors, char *why, size_t size)
 {
     const struct asc_problem *p = &c->problem;
@@ -315,18 +322,9 @@ static int copy_inputs(struct asc_capture *c, const struct asc_tensors *tensors,
     } all[] = {{"q", &tensors->q, p->q, {{0}, 0, 0}},
                {"k", &tensors->k, p->k, {{0}, 0, 0}},
                {"v", &tensors->v, p->v, {{0}, 0, 0}},
-               {"q_scale",
-                &tensors->q_scale,
-                p->q_scale,
-                {{p->batch, p->heads, asc_scale_groups(p, p->q_len)}, 3, sizeof(float)}},
-               {"k_scale",
-                &tensors->k_scale,
-                p->k_scale,
-                {{p->batch, p->kv_heads, asc_scale_groups(p, p->kv_len)}, 3, sizeof(float)}},
-               {"v_scale",
-                &tensors->v_scale,
-                p->v_scale,
-                {{p->batch, p->kv_heads, asc_scale_groups(p, p->kv_len)}, 3, sizeof(float)}},
+               {"q_scale", &tensors->q_scale, p->q_scale, scales_of(p, p->heads, p->q_len, p->head_dim)},
+               {"k_scale", &tensors->k_scale, p->k_scale, scales_of(p, p->kv_heads, p->kv_len, p->head_dim)},
+               {"v_scale", &tensors->v_scale, p->v_scale, scales_of(p, p->kv_heads, p->kv_len, p->head_dim_v)},
                {"sink", &tensors->sink, p->sink, heads},
                {"alibi", &tensors->alibi, p->alibi, heads},
                {"bias",

@@ -59,11 +59,14 @@ void codes_make_scales(const struct matrix *m, int quantized, int rows, float *s
     }
 }
 
-double codes_scale(const struct coding *coding, int r)
+int codes_scale_at(const struct coding *coding, int row, int col)
 {
-    if (!coding->scale)
-        return 1;
-    return (double)coding->scale[coding->rows > 0 ? (coding->first + r) / coding->rows : 0];
+    return (coding->rows > 0 ? row / coding->rows : 0) * coding->parts + (coding->dims > 0 ? col / coding->dims : 0);
+}
+
+double codes_scale(const struct coding *coding, int r, int col)
+{
+    return coding->scale ? (double)coding->scale[codes_scale_at(coding, coding->first + r, col)] : 1;
 }
 
 const struct matrix *codes_input(const struct oracle_case *c, enum asc_channel ch)
@@ -146,8 +149,12 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
     if (c->rope.kind && part->ch != asc_v)
         return true;
     for (int r = 0; coding->scale && r < part->rows; r++) {
-        const double scale = codes_scale(coding, part->first + r), times = descaled ? scale : 1;
+        double scale = codes_scale(coding, part->first + r, 0), times = descaled ? scale : 1;
         for (int col = 0; col < cols; col++) {
+            if (coding->dims > 0) {
+                scale = codes_scale(coding, part->first + r, col);
+                times = descaled ? scale : 1;
+            }
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             double half = 0;
             if (coding->quantized)
@@ -164,33 +171,33 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
     return any > 0;
 }
 
-double codes_step(const struct oracle_case *c, enum asc_channel ch, int r)
+double codes_step(const struct oracle_case *c, enum asc_channel ch, int r, int col)
 {
-    return codes_use(c, ch) == CODES_DESCALED ? codes_scale(codes_of(c, ch), r) : 1;
+    return codes_use(c, ch) == CODES_DESCALED ? codes_scale(codes_of(c, ch), r, col) : 1;
 }
 
 bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by)
 {
     const bool left = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_of(c, ch)->scale;
     for (int i = 0; i < n; i++)
-        by[i] = left ? codes_scale(codes_of(c, ch), first + i) : 1;
+        by[i] = left ? codes_scale(codes_of(c, ch), first + i, 0) : 1;
     return left;
 }
 
 double codes_v_times(const struct oracle_case *c, int first)
 {
-    return c->conventions.v_descale == ASC_V_PRODUCT ? codes_scale(&c->v_codes, first) : 1;
+    return c->conventions.v_descale == ASC_V_PRODUCT ? codes_scale(&c->v_codes, first, 0) : 1;
 }
 
 double codes_o_times(const struct oracle_case *c)
 {
-    return c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0) : 1;
+    return c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0, 0) : 1;
 }
 
 static double folded_scales(const struct oracle_case *c)
 {
     const bool folded = c->conventions.qk_descale == ASC_QK_FOLDED;
-    return folded ? codes_scale(&c->q_codes, 0) * codes_scale(&c->k_codes, 0) : 1;
+    return folded ? codes_scale(&c->q_codes, 0, 0) * codes_scale(&c->k_codes, 0, 0) : 1;
 }
 
 void codes_fold(struct oracle_case *c)
@@ -217,6 +224,14 @@ const char *codes_refused(const struct asc_problem *problem, const struct asc_pl
     const int has[3] = {quantized || dtype_is_code((enum dtype)problem->dtype),
                         quantized || dtype_is_code((enum dtype)problem->k_dtype),
                         quantized || dtype_is_code((enum dtype)problem->v_dtype)};
+    if (!quantized && problem->scale_dims > 0) {
+        if (conventions->qk_descale != ASC_QK_OPERANDS && (has[0] || has[1]))
+            return "convention qk_descale is not operands, which takes one scale for all elements of a row, but Q or K "
+                   "has one for each part";
+        if (conventions->v_descale != ASC_V_OPERANDS && has[2])
+            return "convention v_descale is not operands, which takes one scale for all elements of a row, but V has "
+                   "one for each part";
+    }
     if (conventions->qk_descale == ASC_QK_FOLDED && (has[0] || has[1])) {
         if (conventions->s_unit != ASC_UNIT_RAW || conventions->m_unit != ASC_UNIT_RAW)
             return "convention qk_descale is folded: S and m are then raw, but s_unit or m_unit is not";

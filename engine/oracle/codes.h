@@ -17,8 +17,11 @@ double codes_round(enum dtype of, double x);
 void codes_make_scales(const struct matrix *m, int quantized, int rows, float *scale);
 int codes_groups(int head_rows, int rows);
 
-/* The scale of row r of a matrix; 1 where its elements are values. */
-double codes_scale(const struct coding *coding, int r);
+/* The scale of element `col` of row r of a matrix; 1 where its elements are values. What is left of scales behind a
+   product is that of all elements of a row (codes_refused()): column 0 stands for them. */
+double codes_scale(const struct coding *coding, int r, int col);
+/* Its number among those of the head; row: of the head. */
+int codes_scale_at(const struct coding *coding, int row, int col);
 
 /* The input that channel q, k or v comes from, and how it is coded. */
 const struct matrix *codes_input(const struct oracle_case *c, enum asc_channel ch);
@@ -50,9 +53,10 @@ struct coded_rows {
    off by e (|a| + |b|) <= e sqrt(2) |x, y| besides. What it then rounds to a narrower type is not in loose. */
 bool codes_load(const struct oracle_case *c, const struct coded_rows *part, double *out, double *loose);
 
-/* By how much a code of row r of an input that is one more makes it larger: its scale where it becomes a value, else 1.
+/* By how much a code of row r and column `col` of an input that is one more makes it larger: its scale where it becomes
+ * a value, else 1.
  */
-double codes_step(const struct oracle_case *c, enum asc_channel ch, int r);
+double codes_step(const struct oracle_case *c, enum asc_channel ch, int r, int col);
 
 /* What is left to multiply S by, [rows of the q tile] or [keys of the tile that begins at key `first`]: with "product"
    the scales. Returns whether they are not all 1 by convention. */

@@ -167,7 +167,8 @@ static void derive_operand(struct walk *w, enum asc_channel ch)
     const struct matrix *in = codes_input(c, ch);
     const double input =
         dtype_load(in->dtype, in->data, (size_t)((int64_t)(first + row) * in->row_stride + w->out->col));
-    const double scale = codes_scale(codes_of(c, ch), first + row), fold = ch == asc_q ? values_fold(c) : 1;
+    const double scale = codes_scale(codes_of(c, ch), first + row, w->out->col),
+                 fold = ch == asc_q ? values_fold(c) : 1;
     w->at = row * stage->cols + w->out->col;
     const bool turned = c->rope.kind && ch != asc_v;
     put_step(w, dtype_is_code(in->dtype) ? "the input's code" : "the input", turned ? "turned by its position" : "",

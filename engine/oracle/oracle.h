@@ -46,10 +46,11 @@ enum {
 };
 
 /* How the elements of an input are codes: element (r, c) stands for its code's value (values_code) times the scale of
-   row first + r of its head. */
+   row first + r of its head and of its part of the row. */
 struct coding {
-    const float *scale; /* [groups] of this head; NULL: the elements are values */
+    const float *scale; /* [groups][parts] of this head; NULL: the elements are values */
     int groups, rows;   /* rows of the head that share a scale; 0: all of them */
+    int parts, dims;    /* elements of a row that share one; 0: all of them */
     int first;          /* row of the head that the matrix begins with */
     int quantized; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
 };

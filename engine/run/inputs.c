@@ -136,9 +136,9 @@ static int take_scales(struct making *m, int tensor)
     char spec[ARRAY_NAME_BYTES];
     const struct problem_tensor w = problem_tensor(&m->p, (enum problem_tensor_id)tensor);
     const enum input_id i = (enum input_id)(INPUT_Q_SCALE + tensor);
-    const int groups = asc_scale_groups(&m->p, w.rows);
+    const int groups = asc_scale_groups(&m->p, w.rows), parts = asc_scale_parts(&m->p, w.cols);
     float *out = m->out->scales[tensor];
-    const int64_t n = (int64_t)m->p.batch * w.heads * groups;
+    const int64_t n = (int64_t)m->p.batch * w.heads * groups * parts;
     for (int64_t k = 0; k < n; k++)
         out[k] = 1;
     if (!scenario_input(m->scenario, i, spec))
@@ -148,13 +148,15 @@ static int take_scales(struct making *m, int tensor)
     if (open_input(m, i, spec, &a, &v) != 0)
         return -1;
     const bool fits = (v.length[0] == 1 || v.length[0] == m->p.batch) && (v.length[1] == 1 || v.length[1] == w.heads) &&
-                      (v.length[2] == 1 || v.length[2] == groups) && a.dtype >= 0;
+                      (v.length[2] == 1 || v.length[2] == groups) && (v.length[3] == 1 || v.length[3] == parts) &&
+                      a.dtype >= 0;
     int result = fits ? 0 : changed(m, &a);
     struct copying c = {&a, (enum dtype)a.dtype, DTYPE_F32, out, false};
     for (int64_t k = 0; k < n && result == 0; k++)
         copy_one(&c,
-                 v.offset + v.stride[0] * (k / groups / w.heads) + v.stride[1] * (k / groups % w.heads) +
-                     v.stride[2] * (k % groups),
+                 v.offset + v.stride[0] * (k / parts / groups / w.heads) +
+                     v.stride[1] * (k / parts / groups % w.heads) + v.stride[2] * (k / parts % groups) +
+                     v.stride[3] * (k % parts),
                  k);
     for (int64_t k = 0; k < n && result == 0; k++)
         if (!(out[k] > 0) || !isfinite(out[k]))
@@ -257,8 +259,9 @@ static int take_from_k(struct making *m)
         if (codes && m->out->codes[TENSOR_V])
             memcpy((char *)m->out->codes[TENSOR_V] + to, (char *)m->out->codes[TENSOR_K] + from, (size_t)v.cols);
     }
-    if (codes && m->out->scales[TENSOR_K])
-        memcpy(m->out->scales[TENSOR_V], m->out->scales[TENSOR_K], encode_scales_bytes(p, TENSOR_V));
+    const size_t k_parts = (size_t)asc_scale_parts(p, k.cols), v_parts = (size_t)asc_scale_parts(p, v.cols);
+    for (size_t i = 0; codes && i < encode_scales_bytes(p, TENSOR_V) / sizeof(float); i++)
+        m->out->scales[TENSOR_V][i] = m->out->scales[TENSOR_K][i / v_parts * k_parts + i % v_parts];
     return 0;
 }
 

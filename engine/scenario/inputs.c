@@ -148,21 +148,23 @@ static int groups_cut(const struct array *a, struct cut rows, int scale_rows, st
     return 0;
 }
 
-/* One for all, [heads], [batch, heads] or [batch, heads, groups of rows]. */
+/* One for all, [heads], [batch, heads], [batch, heads, groups of rows] or those and parts of a row. */
 static int view_scales(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *v,
                        struct err *err)
 {
     const struct inputs *in = &s->inputs;
     const int n = a->n_dims, batch = n > 1 ? 0 : -1, head = n > 1 ? 1 : n == 1 && a->length[0] > 1 ? 0 : -1;
     struct cut heads = in->heads, groups;
-    if (n > 3)
-        return wrong_dims(a, "[], [heads], [batch, heads] or [batch, heads, groups]", err);
+    if (n > 4)
+        return wrong_dims(a, "[], [heads], [batch, heads], [batch, heads, groups] or [batch, heads, groups, parts]",
+                          err);
     if ((i != INPUT_Q_SCALE && kv_heads_cut(in, &heads, err) != 0) ||
         groups_cut(a, i == INPUT_Q_SCALE ? in->q_rows : in->kv_rows, s->problem.scale_rows, &groups, err) != 0)
         return -1;
-    return take_axis(a, batch, in->batches, true, v, 0, err) != 0 || take_axis(a, head, heads, true, v, 1, err) != 0
+    return take_axis(a, batch, in->batches, true, v, 0, err) != 0 || take_axis(a, head, heads, true, v, 1, err) != 0 ||
+                   take_axis(a, n >= 3 ? 2 : -1, groups, true, v, 2, err) != 0
                ? -1
-               : take_axis(a, n == 3 ? 2 : -1, groups, true, v, 2, err);
+               : take_axis(a, n == 4 ? 3 : -1, (struct cut){0, 0}, true, v, 3, err);
 }
 
 int scenario_view(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *out,
@@ -339,18 +341,23 @@ static int take_scales(struct taking *t, enum input_id i)
     const int found = look(t, i);
     if (found != 0)
         return found > 0 ? 0 : -1;
-    const int *n = t->view.length, groups = n[2];
+    const int *n = t->view.length, groups = n[2], parts = n[3], cols = i == INPUT_V_SCALE ? p->head_dim_v : p->head_dim;
+    if (parts > 1 && !scenario_stated(s, KEY_SCALES) && !p->scale_dims) {
+        s->scales = SCALES_BLOCKS;
+        p->scale_dims = (cols - 1) / parts + 1;
+    }
     if (groups > 1 && !scenario_stated(s, KEY_SCALES) && !p->scale_rows) {
         if (s->inputs.q_rows.end || s->inputs.kv_rows.end)
             return refuse(
                 t, key_of(s, i),
                 &(struct err){.code = ERR_INPUT, .message = "expected quant.scales = rows:N beside a cut of rows"});
-        s->scales = SCALES_ROWS;
+        s->scales = SCALES_BLOCKS;
         p->scale_rows = (rows - 1) / groups + 1;
     }
     return (n[0] != 1 && same_length(t, i, "batches", p->batch, n[0]) != 0) ||
                    (n[1] != 1 && same_length(t, i, "heads", heads, n[1]) != 0) ||
-                   (groups != 1 && same_length(t, i, "groups of rows", asc_scale_groups(p, rows), groups) != 0)
+                   (groups != 1 && same_length(t, i, "groups of rows", asc_scale_groups(p, rows), groups) != 0) ||
+                   (parts != 1 && same_length(t, i, "parts of a row", asc_scale_parts(p, cols), parts) != 0)
                ? -1
                : 0;
 }
@@ -416,8 +423,9 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
     if (!scenario_stated(s, KEY_LAYOUT))
         p->layout = of->layout;
     if (!scenario_stated(s, KEY_SCALES)) {
-        s->scales = of->scale_rows ? SCALES_ROWS : SCALES_HEAD;
+        s->scales = of->scale_rows || of->scale_dims ? SCALES_BLOCKS : SCALES_HEAD;
         p->scale_rows = of->scale_rows;
+        p->scale_dims = of->scale_dims;
     }
     if (!scenario_stated(s, KEY_SINK))
         p->has_sink = of->has_sink;

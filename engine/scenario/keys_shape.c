@@ -224,16 +224,24 @@ int key_set_dtype(struct scenario *s, enum scenario_key_id id, const char *value
 int key_set_scales(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     static const char *const names[] = {[SCALES_HEAD] = "head", [SCALES_TENSOR] = "tensor", NULL};
-    static const char rows_of[] = "rows:";
-    int v = value_name(value, names), rows = 0;
+    char word[32];
+    int v = value_name(value, names), rows = 0, dims = 0;
     (void)id;
     if (v < 0) {
-        v = SCALES_ROWS;
-        if (strncmp(value, rows_of, sizeof rows_of - 1) != 0 ||
-            value_integer(value + sizeof rows_of - 1, 1, VALUE_LENGTH_MAX, &rows) != 0)
+        v = SCALES_BLOCKS;
+        if (!value_word(&value, ",", word, sizeof word))
+            return -1;
+        if (strncmp(word, "rows:", 5) == 0) {
+            if (value_integer(word + 5, 1, VALUE_LENGTH_MAX, &rows) != 0)
+                return -1;
+            if (*value == ',' && (value++, !value_word(&value, ",", word, sizeof word) || strncmp(word, "dims:", 5)))
+                return -1;
+        }
+        if (*value || (strncmp(word, "dims:", 5) == 0 ? value_integer(word + 5, 1, VALUE_LENGTH_MAX, &dims) : !rows))
             return -1;
     }
     s->scales = v;
     s->problem.scale_rows = rows;
+    s->problem.scale_dims = dims;
     return 0;
 }

@@ -99,8 +99,9 @@ enum scenario_backend { SCENARIO_BACKEND_AUTO, SCENARIO_BACKEND_GPU, SCENARIO_BA
 enum scenario_debug { SCENARIO_DEBUG_LINEINFO, SCENARIO_DEBUG_FULL };
 enum scenario_probes { SCENARIO_PROBES_ON, SCENARIO_PROBES_OFF };
 
-/* What shares a scale in a tensor of codes; SCALES_ROWS: problem.scale_rows rows of a head. */
-enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_ROWS };
+/* What shares a scale in a tensor of codes; SCALES_BLOCKS: problem.scale_rows rows of a head, and
+   problem.scale_dims elements of each. */
+enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_BLOCKS };
 
 struct pool;
 

@@ -298,7 +298,7 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
 {
     static const char *const keys[] = {"shape.dtype", "shape.k_dtype", "shape.v_dtype"};
     struct whatif_choice own;
-    char scales[32] = "head";
+    char scales[64] = "head";
     struct err err = {0};
     if (!s->subject.has_scenario)
         return session_refuse(s, SESSION_NO_KERNEL);
@@ -310,7 +310,7 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     if (choice->p_type != own.p_type || choice->p_offset != own.p_offset || choice->p_factor != own.p_factor)
         return session_refuse(s, "the type of P belongs to the kernel: this row is a prediction only");
     if (choice->scales != WHATIF_HEAD)
-        snprintf(scales, sizeof scales, choice->scales == WHATIF_ROWS ? "rows:%d" : "tensor", choice->rows);
+        whatif_scales(choice, scales, sizeof scales);
     if (s->run.trace->conventions.quantized != ASC_QUANTIZED_GIVEN)
         return session_refuse(s, "this kernel quantizes in its own launch: a scenario cannot choose its formats");
     for (int i = 0; i < 3; i++)

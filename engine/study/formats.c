@@ -32,7 +32,7 @@ double formats_badness(const struct formats_group *g)
 struct input {
     char letter;
     struct problem_tensor of;
-    int heads, rows, share; /* rows that share a scale */
+    int heads, rows, share, dims; /* rows, elements of each, that share a scale; 0: all */
 };
 
 static struct input input_of(const struct trace *t, const struct formats_tensor *tensor)
@@ -43,13 +43,16 @@ static struct input input_of(const struct trace *t, const struct formats_tensor 
     in.heads = in.of.heads;
     in.rows = in.of.rows;
     in.share = tensor->source == FORMATS_GIVEN ? p->scale_rows : t->conventions.quantized_rows;
+    in.dims = tensor->source == FORMATS_GIVEN ? p->scale_dims : 0;
     return in;
 }
 
 static int groups_of(const struct trace *t, const struct formats_tensor *tensor)
 {
     const struct input in = input_of(t, tensor);
-    return tensor->channel == asc_p ? t->layout.n_slots : t->problem.batch * in.heads * codes_groups(in.rows, in.share);
+    return tensor->channel == asc_p
+               ? t->layout.n_slots
+               : t->problem.batch * in.heads * codes_groups(in.rows, in.share) * codes_groups(in.of.cols, in.dims);
 }
 
 /* 0: the tensor has no codes. */
@@ -167,14 +170,14 @@ struct gathered {
 static void gather(const struct trace *t, const struct formats_tensor *tensor, const struct input *in,
                    const struct formats_group *g, struct gathered *out)
 {
-    const int dim = in->of.cols;
+    const int dim = g->cols;
     const size_t n = (size_t)g->rows * (size_t)dim;
     enum dtype dtype, given_dtype = DTYPE_F16;
     const uint8_t *codes = trace_tensor(t, in->letter, &dtype);
     const void *given = trace_given(t, in->letter, &given_dtype);
     out->known = given != NULL;
     for (int r = 0; r < g->rows; r++) {
-        const size_t from = (size_t)problem_tensor_at(&in->of, g->batch, g->head, g->first + r),
+        const size_t from = (size_t)problem_tensor_at(&in->of, g->batch, g->head, g->first + r) + (size_t)g->first_col,
                      to = (size_t)r * (size_t)dim;
         for (int d = 0; given && d < dim; d++)
             out->value[to + (size_t)d] = (float)dtype_load(given_dtype, given, from + (size_t)d);
@@ -182,8 +185,8 @@ static void gather(const struct trace *t, const struct formats_tensor *tensor, c
             memcpy(out->code + to, codes + from, (size_t)dim);
     }
     if (tensor->source == FORMATS_GIVEN) {
-        out->scale = (double)trace_scales(
-            t, in->letter)[asc_scale_at(&t->problem, in->heads, in->rows, g->batch, g->head, g->first)];
+        out->scale = (double)trace_scales(t, in->letter)[asc_scale_of(&t->problem, in->heads, in->rows, in->of.cols,
+                                                                      g->batch, g->head, g->first, g->first_col)];
         return;
     }
     const struct quantizer q =
@@ -197,16 +200,21 @@ static void gather(const struct trace *t, const struct formats_tensor *tensor, c
 static int input_piece(const struct trace *t, struct formats_tensor *tensor, int head)
 {
     const struct input in = input_of(t, tensor);
-    const int per_head = codes_groups(in.rows, in.share),
+    const int parts = codes_groups(in.of.cols, in.dims), per_head = codes_groups(in.rows, in.share) * parts,
               share = in.share > 0 && in.share < in.rows ? in.share : in.rows;
     const size_t n = (size_t)share * (size_t)in.of.cols;
     struct gathered x = {.code = calloc(n, 1), .value = calloc(n, sizeof(float))};
     const bool failed = !x.code || !x.value;
     for (int i = 0; !failed && i < per_head; i++) {
         struct formats_group *g = &tensor->groups[head * per_head + i];
-        *g = (struct formats_group){.batch = head / in.heads, .head = head % in.heads, .first = i * share};
+        *g = (struct formats_group){.batch = head / in.heads,
+                                    .head = head % in.heads,
+                                    .first = i / parts * share,
+                                    .first_col = i % parts * in.dims,
+                                    .parts = parts};
         const int rows = problem_tensor_rows(&in.of, g->batch);
         g->rows = rows - g->first < share ? rows - g->first : share;
+        g->cols = in.dims > 0 && in.of.cols - g->first_col > in.dims ? in.dims : in.of.cols - g->first_col;
         if (g->rows <= 0) { /* behind its sequence */
             g->rows = 0;
             continue;
@@ -214,7 +222,7 @@ static int input_piece(const struct trace *t, struct formats_tensor *tensor, int
         gather(t, tensor, &in, g, &x);
         judge_group(tensor,
                     &(struct format_values){tensor->type, x.code, x.known ? x.value : NULL,
-                                            (size_t)g->rows * (size_t)in.of.cols, x.scale},
+                                            (size_t)g->rows * (size_t)g->cols, x.scale},
                     g);
     }
     free(x.code);

@@ -8,6 +8,7 @@
 /* Rows of a head that share a scale; of P, whose scale is a constant, the rows of a q tile. */
 struct formats_group {
     int batch, head, first, rows;
+    int first_col, cols, parts;      /* of inputs: which elements of each row; how many such parts a row has */
     double scale, amax;              /* amax: NaN where the values are not known */
     double headroom;                 /* bits, see formats_headroom() */
     double best_scale;               /* formats_best_scale(); NaN: values not known */

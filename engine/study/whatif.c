@@ -63,7 +63,8 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
         tensors += coded(out->type[i]);
         same += one_scale(t, i);
     }
-    out->scales = share > 0 ? WHATIF_ROWS : tensors && same == tensors ? WHATIF_TENSOR : WHATIF_HEAD;
+    out->dims = made ? 0 : t->problem.scale_dims;
+    out->scales = share > 0 || out->dims > 0 ? WHATIF_ROWS : tensors && same == tensors ? WHATIF_TENSOR : WHATIF_HEAD;
     out->rows = share;
     if (!t->layout.n_slots || slot_case_make(t, 0, &c) != 0)
         return;
@@ -73,6 +74,17 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
     out->p_factor = ldexp(rounding.factor, -out->p_offset);
     out->p_sums = rounding.sums;
     slot_case_free(&c);
+}
+
+int whatif_scales(const struct whatif_choice *c, char *out, size_t bytes)
+{
+    char rows[24] = "", dims[24] = "";
+    if (c->rows > 0)
+        snprintf(rows, sizeof rows, "rows:%d", c->rows);
+    if (c->dims > 0)
+        snprintf(dims, sizeof dims, "%sdims:%d", c->rows > 0 ? "," : "", c->dims);
+    return c->scales == WHATIF_ROWS ? snprintf(out, bytes, "%s%s", rows, dims)
+                                    : snprintf(out, bytes, "%s", c->scales == WHATIF_HEAD ? "head" : "tensor");
 }
 
 void whatif_words(const struct whatif_choice *c, char *out, size_t bytes)
@@ -85,10 +97,9 @@ void whatif_words(const struct whatif_choice *c, char *out, size_t bytes)
         used = (size_t)snprintf(out, bytes, "q=%s k=%s v=%s", dtype_name((enum dtype)type[0]),
                                 dtype_name((enum dtype)type[1]), dtype_name((enum dtype)type[2]));
     if (used < bytes && (coded(type[0]) || coded(type[1]) || coded(type[2]))) {
-        if (c->scales == WHATIF_ROWS)
-            used += (size_t)snprintf(out + used, bytes - used, " rows:%d", c->rows);
-        else
-            used += (size_t)snprintf(out + used, bytes - used, " %s", c->scales == WHATIF_HEAD ? "head" : "tensor");
+        char scales[64];
+        whatif_scales(c, scales, sizeof scales);
+        used += (size_t)snprintf(out + used, bytes - used, " %s", scales);
     }
     if (used < bytes && c->factor != 1)
         used += (size_t)snprintf(out + used, bytes - used, " x%g", c->factor);
@@ -122,9 +133,11 @@ static int take_word(const char *word, struct whatif_choice *c)
         c->type[0] = c->type[1] = c->type[2] = type_named(word);
     } else if (strcmp(word, "tensor") == 0 || strcmp(word, "head") == 0) {
         c->scales = word[0] == 't' ? WHATIF_TENSOR : WHATIF_HEAD;
+        c->dims = 0;
     } else if (strncmp(word, "rows:", 5) == 0 && number_in(word + 5, 1, 16777216, &x) && x == floor(x)) {
         c->scales = WHATIF_ROWS;
         c->rows = (int)x;
+        c->dims = 0;
     } else if (word[0] == 'x' && number_in(word + 1, 0x1p-20, 0x1p20, &x)) {
         c->factor = x;
     } else if (strncmp(word, "offset:", 7) == 0 && number_in(word + 7, -64, 64, &x) && x == floor(x)) {
@@ -183,9 +196,10 @@ static int find_amax(const struct trace *t, int which, float **out)
     const struct problem_tensor e = extent_of(t, which);
     enum dtype dtype = DTYPE_F16;
     const void *given = trace_given(t, letters[which], &dtype);
-    const int dim = e.cols;
+    const int dim = e.cols, parts = asc_scale_parts(&t->problem, dim), part = parts > 1 ? t->problem.scale_dims : dim;
     float *row = malloc((size_t)dim * sizeof *row);
-    float *next = *out = calloc((size_t)t->problem.batch * (size_t)e.heads * (size_t)e.rows, sizeof **out);
+    float *next = *out =
+        calloc((size_t)t->problem.batch * (size_t)e.heads * (size_t)e.rows * (size_t)parts, sizeof **out);
     for (int64_t i = 0; row && next && i < (int64_t)t->problem.batch * e.heads * e.rows; i++) {
         const int64_t b = i / e.rows / e.heads, h = i / e.rows % e.heads, r = i % e.rows;
         const int64_t at = problem_tensor_at(&e, b, h, r);
@@ -193,7 +207,8 @@ static int find_amax(const struct trace *t, int which, float **out)
             continue; /* behind its sequence */
         for (int d = 0; d < dim; d++)
             row[d] = (float)dtype_load(dtype, given, (size_t)(at + d));
-        next[i] = (float)formats_amax(row, (size_t)dim);
+        for (int d = 0; d < dim; d += part)
+            next[i * parts + d / part] = (float)formats_amax(row + d, (size_t)(dim - d < part ? dim - d : part));
     }
     const bool failed = !row || !next;
     free(row);
@@ -244,24 +259,26 @@ struct head_rows {
     int which, batch, head, first, rows;
 };
 
-/* The largest magnitude of those that share a scale with a row. */
+/* The largest magnitude of those that share a scale with element d of a row. */
 static float shared_amax(const struct trace *t, const struct whatif *w, const struct whatif_choice *c,
-                         const struct head_rows *at, int row)
+                         const struct head_rows *at, int row, int d)
 {
     const struct problem_tensor e = extent_of(t, at->which);
-    const float *amax = w->amax[at->which];
+    const int parts = asc_scale_parts(&t->problem, e.cols);
     int64_t from = ((int64_t)at->batch * e.heads + at->head) * e.rows, to = from + e.rows;
     float top = 0;
     if (c->scales == WHATIF_TENSOR) {
         from = 0;
         to = (int64_t)t->problem.batch * e.heads * e.rows;
-    } else if (c->scales == WHATIF_ROWS) {
+    } else if (c->scales == WHATIF_ROWS && c->rows > 0) {
         const int64_t end = from + ((int64_t)row / c->rows + 1) * c->rows;
         from += (int64_t)row / c->rows * c->rows;
         to = end < to ? end : to;
     }
+    const int first = c->dims > 0 ? d / c->dims : 0, last = c->dims > 0 ? first : parts - 1;
     for (int64_t i = from; i < to; i++)
-        top = amax[i] > top ? amax[i] : top;
+        for (int part = first; part <= last; part++)
+            top = fmaxf(top, w->amax[at->which][i * parts + part]);
     return top;
 }
 
@@ -276,17 +293,18 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
 {
     const int dim = extent_of(t, at->which).cols, type = c->type[at->which];
     const int narrow = !coded(type) ? type : operand_is_value(t, at->which) ? (int)DTYPE_F16 : -1;
+    const int step = c->dims > 0 && c->dims < 256 ? c->dims : 256;
     float scale = 1;
     float row[256];
     for (int r = 0; r < at->rows; r++) {
-        const bool fresh = r == 0 || (c->scales == WHATIF_ROWS && (at->first + r) % c->rows == 0);
-        if (coded(type) && fresh)
-            scale = (float)((double)quantizer_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r),
-                                                 QUANTISE_DIVISION)
-                                .scale *
-                            c->factor);
-        for (int d = 0; d < dim; d += 256) {
-            const int n = dim - d < 256 ? dim - d : 256;
+        const bool fresh = r == 0 || (c->scales == WHATIF_ROWS && c->rows > 0 && (at->first + r) % c->rows == 0);
+        for (int d = 0; d < dim; d += step) {
+            const int n = dim - d < step ? dim - d : step;
+            if (coded(type) && (c->dims > 0 || (fresh && d == 0)))
+                scale = (float)((double)quantizer_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r, d),
+                                                     QUANTISE_DIVISION)
+                                    .scale *
+                                c->factor);
             double *part = x + (size_t)r * (size_t)dim + (size_t)d;
             for (int i = 0; i < n; i++)
                 row[i] = (float)part[i];

@@ -17,7 +17,7 @@ enum whatif_scales { WHATIF_HEAD, WHATIF_TENSOR, WHATIF_ROWS };
 struct whatif_choice {
     int type[3];     /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16, bf16, f32 */
     int scales;      /* enum whatif_scales */
-    int rows;        /* of WHATIF_ROWS */
+    int rows, dims;  /* of WHATIF_ROWS; 0: all of a head, all elements of a row. Only the run's own has dims */
     double factor;   /* of every scale */
     int p_type;      /* enum dtype of P in P V: f16, bf16, e4m3, e5m2; -1: not rounded */
     int p_offset;    /* P carries 2^this */
@@ -27,6 +27,8 @@ struct whatif_choice {
 
 /* "q f16, k v e4m3, rows:64, x0.5, p f16": "q=f16 e4m3 rows:64 x0.5 p=f16" in the words of whatif_parse(). */
 void whatif_words(const struct whatif_choice *c, char *out, size_t bytes);
+/* What shares a scale, as `quant.scales` says it. Returns as snprintf() does. */
+int whatif_scales(const struct whatif_choice *c, char *out, size_t bytes);
 /* Words separated by blanks, each changing the choice that is there: a type of Q, K and V or q=TYPE, k=, v=, p=;
    tensor, head, rows:N; xFACTOR; offset:N, factor:N of P. Returns 0, or -1 and the word that is none of these. */
 int whatif_parse(const char *text, struct whatif_choice *c, char bad[32]);
@@ -44,7 +46,8 @@ struct whatif {
     struct path_error measured; /* of the run's own output over the same slots */
     bool given_known;           /* false: codes were given, and what they were made from is not known: no prediction */
     int slots, all;             /* how many slots are to be taken, evenly spread, of how many */
-    /* Owned: largest magnitude of each row of q, k and v, [batch][heads][rows]. */
+    /* Owned: largest magnitude of each row of q, k and v, or of each part of it that has a scale of its own,
+       [batch][heads][rows][parts]. */
     float *amax[3];
 };
 

@@ -312,6 +312,9 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     if (p->scale_rows < 0)
         return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",
                        p->scale_rows);
+    if (p->scale_dims < 0)
+        return err_set(err, ERR_INPUT, where, "scale_dims is %d; it must be 0 (all elements of a row) or more",
+                       p->scale_dims);
     if (!(p->scale > 0 && isfinite(p->scale)))
         return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
     struct size size = {0, 0};
@@ -510,7 +513,8 @@ static void place_codes(const struct asc_problem *p, struct layout *l, struct si
         const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)i);
         if (!dtype_is_code(t.dtype))
             continue;
-        bytes[i][0] = tensor_bytes(size, p->batch, t.heads, asc_scale_groups(p, t.rows), 1, DTYPE_F32);
+        bytes[i][0] =
+            tensor_bytes(size, p->batch, t.heads, asc_scale_groups(p, t.rows), asc_scale_parts(p, t.cols), DTYPE_F32);
         bytes[i][1] = tensor_bytes(size, p->batch, t.heads, t.rows, t.cols, DTYPE_F16);
     }
     for (int i = 0; i < 3; i++)

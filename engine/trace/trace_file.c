@@ -123,6 +123,8 @@ static void add_codes(struct list *list, const char *name, const struct asc_prob
     add_dim(map, p->batch);
     add_dim(map, t.heads);
     add_dim(map, asc_scale_groups(p, t.rows));
+    if (p->scale_dims)
+        add_dim(map, asc_scale_parts(p, t.cols));
     snprintf(full, sizeof full, "%s_given", name);
     add_matrix(list, "input.", full, p, id, given);
 }

@@ -105,13 +105,15 @@ static int get_count(const struct entry *e, const json_t *from, const char *fiel
 /* Where they are not said, K and V are of the type of Q. */
 static int get_code_types(const struct entry *e, const json_t *from, struct asc_problem *p)
 {
-    int64_t rows = 0;
+    int64_t rows = 0, dims = 0;
     p->k_dtype = p->v_dtype = p->dtype;
     if ((json_object_get(from, "k_dtype") && get_dtype(e, from, "k_dtype", &p->k_dtype) != 0) ||
         (json_object_get(from, "v_dtype") && get_dtype(e, from, "v_dtype", &p->v_dtype) != 0) ||
-        (json_object_get(from, "scale_rows") && get_count(e, from, "scale_rows", 0, INT32_MAX, &rows) != 0))
+        (json_object_get(from, "scale_rows") && get_count(e, from, "scale_rows", 0, INT32_MAX, &rows) != 0) ||
+        (json_object_get(from, "scale_dims") && get_count(e, from, "scale_dims", 0, INT32_MAX, &dims) != 0))
         return -1;
     p->scale_rows = (int32_t)rows;
+    p->scale_dims = (int32_t)dims;
     return 0;
 }
 

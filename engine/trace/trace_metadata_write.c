@@ -58,6 +58,8 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "v_dtype", json_string(dtype_name((enum dtype)p->v_dtype)));
         json_object_set_new(value, "scale_rows", json_integer(p->scale_rows));
     }
+    if (p->scale_dims)
+        json_object_set_new(value, "scale_dims", json_integer(p->scale_dims));
     if (p->head_dim_v != p->head_dim)
         json_object_set_new(value, "head_dim_v", json_integer(p->head_dim_v));
     if (p->v_in_k)

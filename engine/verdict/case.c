@@ -123,6 +123,7 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
 {
     const struct asc_problem *p = &t->problem;
     const int heads = which == 'q' ? p->heads : p->kv_heads, rows = which == 'q' ? p->q_len : p->kv_len;
+    const int cols = which == 'v' ? p->head_dim_v : p->head_dim;
     const int own = batch * heads + head;
     const float *given = trace_scales(t, which);
     *coding = (struct coding){.first = first};
@@ -131,7 +132,9 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     coding->quantized = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
     coding->rows = given ? p->scale_rows : t->conventions.quantized_rows;
     coding->groups = codes_groups(rows, coding->rows);
-    coding->scale = given ? given + (ptrdiff_t)own * coding->groups : made_scales(t, which, own, out);
+    coding->dims = given ? p->scale_dims : 0;
+    coding->parts = codes_groups(cols, coding->dims);
+    coding->scale = given ? given + (ptrdiff_t)own * coding->groups * coding->parts : made_scales(t, which, own, out);
     return coding->scale ? 0 : -1;
 }
 

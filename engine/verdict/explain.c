@@ -138,7 +138,10 @@ static struct search_inputs inputs_of(const struct explaining *e)
                                   e->t->problem.heads,
                                   e->t->problem.kv_heads,
                                   trace_tensor(e->t, 'a', &f32),
-                                  trace_tensor(e->t, 's', &f32)};
+                                  trace_tensor(e->t, 's', &f32),
+                                  e->t->problem.page_table,
+                                  e->t->problem.page_size,
+                                  asc_table_pages(&e->t->problem)};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)

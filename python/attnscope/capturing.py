@@ -156,13 +156,20 @@ class capture:
             problem.update(page_size=k.shape[kv_row], pages=k.shape[0])
         if scale is not None:
             problem["scale"] = float(scale)
-        self._scales = {}
-        for name, given, kind, heads in (("q", q_scale, kinds[0], q.shape[head]), ("k", k_scale, kinds[1], k.shape[head]),
-                                         ("v", v_scale, kinds[2], k.shape[head])):
+        self._scales, blocks = {}, {}
+        for name, given, kind, heads in (("q", q_scale, kinds[0], problem["heads"]), ("k", k_scale, kinds[1], problem["kv_heads"]),
+                                         ("v", v_scale, kinds[2], problem["kv_heads"])):
             if kind in _CODES:
-                self._scales[name] = self._scale(given, q, heads)
+                scale = self._scales[name] = self._scale(given, q, n, heads)
+                for key, length, axis in (("scale_rows", problem["q_len" if name == "q" else "kv_len"], 2),
+                                          ("scale_dims", problem["head_dim_v" if name == "v" else "head_dim"], 3)):
+                    if scale.dim() > axis and scale.shape[axis] > 1:
+                        blocks.setdefault(key, -(-length // scale.shape[axis]))
             elif given is not None:
                 raise Error(f"{name}_scale is given, but {name} is of type {kind}")
+        problem.update(blocks)
+        if "scale_dims" in blocks:
+            self._scales = {name: s if s.dim() == 4 else s.unsqueeze(-1) for name, s in self._scales.items()}
         kinds_of_pairs = {(False, False): "shared", (False, True): "per-head", (True, False): "per-batch", (True, True): "full"}
         for name, pairs in (("bias_kind", bias), ("mask_kind", mask)):
             if pairs is not None:
@@ -184,13 +191,14 @@ class capture:
         self._capture, self._o, self._lse, self.failure = None, None, None, ""
 
     @staticmethod
-    def _scale(given, like, heads):
-        """[batch, heads, groups] float32: a number, or one for each head, stands for all its places."""
+    def _scale(given, like, batch, heads):
+        """[batch, heads, groups of rows] or with parts of a row behind, float32: a number, or one for each head, stands for
+        all its places."""
         import torch
         scale = torch.as_tensor(1.0 if given is None else given, dtype=torch.float32, device=like.device)
         while scale.dim() < 3:
             scale = scale.unsqueeze(-1) if scale.dim() else scale.reshape(1, 1, 1)
-        return scale.expand(like.shape[0], heads, scale.shape[2]).contiguous()
+        return scale.expand(batch, heads, *scale.shape[2:]).contiguous()
 
     def __enter__(self):
         import torch

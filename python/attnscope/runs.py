@@ -233,7 +233,7 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
 
     q, k, v: arrays [batch, heads, rows, head_dim], as numpy, torch (on the CPU or a GPU), DLPack or
     __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias and mask (0 or False hides a
-    key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads] or [batch, heads, groups of rows]) likewise. inputs: a trace
+    key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads], [batch, heads, groups of rows] or [batch, heads, groups of rows, parts of a row]) likewise. inputs: a trace
     whose problem and inputs are taken, or a file with arrays q, k, v. Without any of them inputs are made for `shape`.
     settings: keys of a scenario, such as {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.

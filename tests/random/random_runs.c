@@ -1,10 +1,11 @@
-/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] RUNS SEED KERNEL [KEY=VALUE...]: runs a correct
-   kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from (SEED, its
-   number) alone, from --small, which makes it a third as large, --sequences, which gives sequences their own lengths
-   and pages, --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by their
-   positions, and --masks, which gives masks of their own and the formulas of scores that kernels/flex.cu has;
-   KEY=VALUE fixes what the kernel cannot take otherwise. One session serves all runs, so the kernel is built once and
-   its process stays warm. A run that is not clean is printed as the command that repeats it. */
+/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] RUNS SEED KERNEL [KEY=VALUE...]: runs a
+   correct kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from
+   (SEED, its number) alone, from --small, which makes it a third as large, --sequences, which gives sequences their own
+   lengths and pages, --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by
+   their positions, --masks, which gives masks of their own and the formulas of scores that kernels/flex.cu has, and
+   --blocks, which gives parts of a row of codes scales of their own; KEY=VALUE fixes what the kernel cannot take
+   otherwise. One session serves all runs, so the kernel is built once and its process stays warm. A run that is not
+   clean is printed as the command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/session.h"
@@ -20,11 +21,11 @@ enum { MAX_KEYS = 32, MAX_SHOWN = 10 };
 struct problem {
     char setting[MAX_KEYS][96];
     int n;
-    char scales[16]; /* quant.scales, for a kernel that takes codes */
+    char scales[32]; /* quant.scales, for a kernel that takes codes */
 };
 
 struct random {
-    bool is_small, sequences, values, rope, masks;
+    bool is_small, sequences, values, rope, masks, blocks;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -201,6 +202,9 @@ static void make_problem(struct random *r, struct problem *p)
     snprintf(p->scales, sizeof p->scales, "%s", CHOOSE(r, "tensor", "head", ""));
     if (!*p->scales)
         snprintf(p->scales, sizeof p->scales, "rows:%d", rows);
+    if (r->blocks && strchr(p->scales, ':') == NULL)
+        snprintf(p->scales, sizeof p->scales, "%sdims:%d", CHOOSE(r, "", "rows:1,", "rows:16,", "rows:37,"),
+                 draw(r, 2) ? 1 + draw(r, 150) : 16);
     if (r->sequences)
         add_sequences(r, p);
     if (r->values)
@@ -296,19 +300,17 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         bool *is;
-    } options[] = {{"--small", &r.is_small},
-                   {"--sequences", &r.sequences},
-                   {"--values", &r.values},
-                   {"--rope", &r.rope},
-                   {"--masks", &r.masks}};
+    } options[] = {{"--small", &r.is_small}, {"--sequences", &r.sequences}, {"--values", &r.values},
+                   {"--rope", &r.rope},      {"--masks", &r.masks},         {"--blocks", &r.blocks}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         *options[i].is = argc > 1 && strcmp(argv[1], options[i].name) == 0;
         argc -= *options[i].is;
         argv += *options[i].is;
     }
     if (argc < 4) {
-        fprintf(stderr, "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] RUNS SEED KERNEL "
-                        "[KEY=VALUE...]\n");
+        fprintf(stderr,
+                "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] RUNS SEED KERNEL "
+                "[KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);

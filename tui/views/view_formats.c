@@ -132,10 +132,13 @@ enum {
 static void group_words(const struct formats_group *g, char *out, size_t bytes)
 {
     const int last = g->first + g->rows - 1;
+    size_t used;
     if (g->rows == 1)
-        snprintf(out, bytes, "b%d h%d %d", g->batch, g->head, g->first);
+        used = (size_t)snprintf(out, bytes, "b%d h%d %d", g->batch, g->head, g->first);
     else
-        snprintf(out, bytes, "b%d h%d %d–%d", g->batch, g->head, g->first, last);
+        used = (size_t)snprintf(out, bytes, "b%d h%d %d–%d", g->batch, g->head, g->first, last);
+    if (g->parts > 1 && used < bytes)
+        snprintf(out + used, bytes - used, " d%d", g->first_col);
 }
 
 static void group_draw(const struct formats_group *g, struct canvas *c, struct rect line)

@@ -32,9 +32,12 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_WORKSPACE] = "the workspace",
 };
 
-static size_t scale_bytes(const struct asc_problem *p, const float *scale, int heads, int rows)
+static size_t scale_bytes(const struct asc_problem *p, const float *scale, enum problem_tensor_id id)
 {
-    return scale ? (size_t)p->batch * (size_t)heads * (size_t)asc_scale_groups(p, rows) * sizeof *scale : 0;
+    const struct problem_tensor t = problem_tensor(p, id);
+    return scale ? (size_t)p->batch * (size_t)t.heads * (size_t)asc_scale_groups(p, t.rows) *
+                       (size_t)asc_scale_parts(p, t.cols) * sizeof *scale
+                 : 0;
 }
 
 static enum problem_tensor_id tensor_of(int array)
@@ -207,9 +210,9 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                                       [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
                                       [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
                                       [ARRAY_MASK] = asc_mask_count(p),
-                                      [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, p->heads, p->q_len),
-                                      [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, p->kv_heads, p->kv_len),
-                                      [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, p->kv_heads, p->kv_len),
+                                      [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, TENSOR_Q),
+                                      [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, TENSOR_K),
+                                      [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, TENSOR_V),
                                       [ARRAY_Q_LENS] = p->q_lens ? lens_bytes : 0,
                                       [ARRAY_KV_LENS] = p->kv_lens ? lens_bytes : 0,
                                       [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,

@@ -48,6 +48,8 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
     if (problem->lie != ASC_CONTIGUOUS &&
         !(tensors & (problem->lie == ASC_V_TRANSPOSED ? ASC_SUPPORTS(TRANSPOSED_V) : ASC_SUPPORTS(STRIDES))))
         return "such strides (shape.strides, kernel.tensors)";
+    if (problem->scale_dims > 0 && !(tensors & ASC_SUPPORTS(SCALE_DIMS)))
+        return "scales of parts of a row (quant.scales, kernel.tensors)";
     if (problem->v_in_k && !(tensors & ASC_SUPPORTS(V_IN_K)))
         return "V in K (shape.v_in_k, kernel.tensors)";
     if (problem->rope && !(tensors & ASC_SUPPORTS(ROPE)))

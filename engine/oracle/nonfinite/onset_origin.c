@@ -206,7 +206,7 @@ static enum nan_origin explain_input(const struct explaining *e)
     const int row = root->row + (root->channel == asc_q ? 0 : root->kv * e->c->bc);
     const size_t i = (size_t)(row * in->row_stride + root->col);
     const double x = values_element(in, i), fold = root->channel == asc_q ? values_fold(e->c) : 1;
-    const double scale = codes_use(e->c, root->channel) == CODES_NONE ? 1 : codes_scale(coding, row);
+    const double scale = codes_use(e->c, root->channel) == CODES_NONE ? 1 : codes_scale(coding, row, root->col);
     int known;
     root->value = value_at(e->c, root->channel, root->kv, root->row, root->col, &known);
     root->from_input = !known;
@@ -236,7 +236,7 @@ double onset_factor(const struct oracle_case *c, enum asc_channel ch, int kv, in
     const int of = row + (ch == asc_q ? 0 : kv * c->bc);
     const struct matrix *in = codes_input(c, ch);
     const double value = values_element(in, (size_t)(of * in->row_stride + d));
-    return codes_use(c, ch) == CODES_DESCALED ? value * codes_scale(codes_of(c, ch), of) : value;
+    return codes_use(c, ch) == CODES_DESCALED ? value * codes_scale(codes_of(c, ch), of, d) : value;
 }
 
 static enum nan_origin explain_s(const struct explaining *e)

@@ -56,7 +56,7 @@ static int allocate(const struct oracle_case *c, struct attribution *a)
     a->o3 = room(outputs);
     a->p = room(weights);
     a->code = room(weights);
-    a->v_scale = room((size_t)n.keys);
+    a->v_scale = room((size_t)n.keys * (size_t)n.dim_v);
     return made && a->o_given && a->o_run && a->o3 && a->p && a->code && a->v_scale ? 0 : -1;
 }
 
@@ -167,7 +167,8 @@ static void take_types(const struct oracle_case *run, struct attribution *a)
     a->v_type = !v->scale ? -1 : v->quantized ? (int)codes_type(v->quantized) : (int)run->in_v.dtype;
     a->centered = rounding.sums == ASC_L_ROUNDED && !run->has_sink;
     for (int j = 0; j < a->keys; j++)
-        a->v_scale[j] = codes_scale(v, j);
+        for (int d = 0; d < a->dim; d++)
+            a->v_scale[(size_t)j * (size_t)a->dim + (size_t)d] = codes_scale(v, j, d);
 }
 
 int attribution_make(const struct oracle_case *given, const struct oracle_case *run, struct attribution *out)
@@ -275,7 +276,7 @@ static void tell_fate(const struct attribution *a, enum player player, int row, 
     } else if (player == PLAYER_V) {
         out->was = a->v[0][e];
         out->is = a->v[1][e];
-        out->fate = attribution_fate(out->was, out->is, a->v_type, a->v_scale[out->key]);
+        out->fate = attribution_fate(out->was, out->is, a->v_type, a->v_scale[e]);
     }
 }
 

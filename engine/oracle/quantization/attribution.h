@@ -41,7 +41,7 @@ struct attribution {
     double *code;       /* [rows][keys] and after */
     double *o3;         /* [rows][dim] */
     double *v[2];       /* [keys][dim] given, and as the kernel used it */
-    double *v_scale;    /* [keys] of its codes */
+    double *v_scale;    /* [keys][dim] of its codes */
     int p_type, v_type; /* enum dtype of codes; -1: it is none */
     bool centered;      /* l adds up the rounded P, and there is no sink */
 };

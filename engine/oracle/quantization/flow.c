@@ -35,7 +35,7 @@ static const struct matrix *captured(const struct oracle_case *c, enum asc_chann
 /* What a captured element of q, k or v of row r is to be multiplied by. */
 static double captured_unit(const struct oracle_case *c, enum asc_channel ch, int r)
 {
-    const double code = codes_use(c, ch) == CODES_RAW ? codes_scale(codes_of(c, ch), r) : 1;
+    const double code = codes_use(c, ch) == CODES_RAW ? codes_scale(codes_of(c, ch), r, 0) : 1;
     return ch == asc_q ? code / values_fold(c) : code;
 }
 
@@ -59,7 +59,7 @@ void flow_load(const struct oracle_case *c, enum asc_channel ch, enum flow_sourc
     codes_load(c, &part, out, NULL);
     for (int r = 0; codes_use(c, ch) == CODES_RAW && r < input->rows; r++)
         for (int d = 0; d < oracle_dim(c, ch); d++)
-            out[(size_t)r * (size_t)oracle_dim(c, ch) + (size_t)d] *= codes_scale(coding, r);
+            out[(size_t)r * (size_t)oracle_dim(c, ch) + (size_t)d] *= codes_scale(coding, r, d);
     if (source == FLOW_INPUT)
         return;
     for (int kv = 0; kv < (ch == asc_q ? 1 : c->kv_tiles); kv++)

@@ -72,7 +72,8 @@ static bool input_forward(const struct rule *rule, const struct sample_tile *t, 
     if (rule->reads && (codes_use(t->c, of) != CODES_DESCALED || coding->quantized))
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const double step = codes_step(t->c, of, first + (int)(i / (size_t)t->cols)), by = rule->plus * step;
+        const double step = codes_step(t->c, of, first + (int)(i / (size_t)t->cols), (int)(i % (size_t)t->cols)),
+                     by = rule->plus * step;
         want[i] = t->want[i] + by;
         bound[i] = t->bound[i] + 4 * BOUND_U * fabs(by);
         if (rule->reads)

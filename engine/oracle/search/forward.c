@@ -408,7 +408,7 @@ static bool is_zero_group(const struct sample_tile *t, enum asc_channel ch, int 
 {
     const struct coding *coding = codes_of(t->c, ch);
     const int first = coding->first + (ch == asc_q ? 0 : t->kv * t->c->bc);
-    if (!coding->quantized || codes_scale(coding, first + r - coding->first) != 1)
+    if (!coding->quantized || codes_scale(coding, first + r - coding->first, 0) != 1)
         return false;
     for (size_t i = 0; i < sample_cells(t); i++)
         if (t->want[i] != 0 && group_of(coding, first + (int)(i / (size_t)t->cols)) == group_of(coding, first + r))

@@ -6,6 +6,8 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { GATHERED = 4096 };
@@ -77,6 +79,219 @@ static void propose_powers(struct search *search, enum asc_channel operand)
     }
 }
 
+/* ---- scales that are many: which one a place has is voted for ---- */
+
+enum { TOLD = 512, NEAR = 4096, PAIRS_SURE = 4 };
+
+/* A scale's place: head through the batches, group of rows, part of a row; and what was taken there, within `off`. */
+struct told {
+    int place[SCALE_AXES], query; /* the head of the query */
+    double scale, off;
+};
+
+/* By what the scale of columns from .. to - 1 of a row of Q, K or V is wrong, as ratio_of_line(). 1 where nothing is.
+ */
+static double ratio_of_part(const struct sample_tile *t, int row, int from, int to, double *room)
+{
+    size_t n = 0;
+    bool wrong = false;
+    for (int col = from; col < to; col++) {
+        const size_t i = (size_t)row * (size_t)t->cols + (size_t)col;
+        const double size = fabs(t->want[i]);
+        wrong |= is_wrong_number(t, i);
+        if (!(size > 64 * t->bound[i]) || !isfinite(t->got[i]) || n == GATHERED)
+            continue;
+        room[n++] = t->got[i] / t->want[i];
+    }
+    return n == 0 ? NAN : wrong ? median(room, n) : 1;
+}
+
+/* Places spread over the sample, those that are right too: they tell of the map as well. */
+static size_t tell_places(struct search *search, enum asc_channel operand, struct told *told, double *room)
+{
+    const struct sample *s = search->sample;
+    size_t n = 0, all = 0;
+    /* A ratio is as far off as values are rounded; those of few codes all lie on one side. */
+    double unit = 0, tiny;
+    const int type = values_type(s->tiles[0].c, operand);
+    if (type >= 0)
+        bound_narrow((enum dtype)type, &unit, &tiny);
+    const double off = unit + 8 * BOUND_U;
+    for (int k = 0; k < s->n; k++) {
+        const struct source *own = source_of(search, operand, head_of(search, &s->tiles[k], operand));
+        all += is_coded(own) ? (size_t)s->tiles[k].rows * (size_t)own->coding.parts : 0;
+    }
+    size_t step = 1 + all / TOLD, i = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const struct source *own = source_of(search, operand, head_of(search, t, operand));
+        if (!is_coded(own))
+            continue;
+        const int parts = own->coding.parts, dims = own->coding.dims > 0 ? own->coding.dims : t->cols;
+        while (parts > 1 && step > 1 && (int)step % parts == 0) /* each part has its turn */
+            step++;
+        for (; i < (size_t)(t->rows * parts) && n < TOLD; i += step) {
+            const int row = (int)i / parts, part = (int)i % parts,
+                      group = group_of(&own->coding, row_of_head(t, operand, row)),
+                      to = (part + 1) * dims < t->cols ? (part + 1) * dims : t->cols;
+            struct told *it = &told[n];
+            *it = (struct told){.place = {own->head, group, part}, .query = head_of(search, t, asc_q)};
+            const double scale = (double)own->coding.scale[group * parts + part],
+                         ratio = ratio_of_part(t, row, part * dims, to, room);
+            it->scale = ratio * scale;
+            it->off = off * fabs(it->scale);
+            n += isfinite(ratio);
+        }
+        i = i >= (size_t)(t->rows * parts) ? i - (size_t)(t->rows * parts) : 0;
+    }
+    return n;
+}
+
+static bool gives(const struct search *search, const struct rule *rule, const struct told *told)
+{
+    const int query = map_at(&rule->rows.head, rule->rows.by_query ? told->query : told->place[0]);
+    return fabs(scale_by(search, rule, told->place, query) - told->scale) <= told->off;
+}
+
+static size_t count_given(const struct search *search, const struct rule *rule, const struct told *told, size_t n)
+{
+    size_t given = 0;
+    for (size_t i = 0; i < n; i++)
+        given += gives(search, rule, &told[i]);
+    return given;
+}
+
+static struct map *map_of_axis(struct rule *rule, int axis)
+{
+    return axis == 0 ? &rule->rows.head : axis == 1 ? &rule->map : &rule->col_map;
+}
+
+/* Along one axis the scale is another place's. Which place each has, the places that share its number say: most of them
+   have to agree, and the nearest counts, scales being equal by chance. Returns the cost of the map, or INFINITY. */
+static double vote(struct search *search, struct rule *rule, int axis, const struct told *told, size_t n)
+{
+    const struct source *own = source_of(search, rule->rows.operand, told[0].place[0]);
+    const int limit = axis == 0   ? count_sources(search, rule->rows.operand)
+                      : axis == 1 ? own->coding.groups
+                                  : own->coding.parts;
+    struct pair pairs[TOLD];
+    size_t same[TOLD], n_pairs = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int from = told[i].place[axis];
+        size_t seen = 0, most = 0, all = 0;
+        while (seen < n_pairs && pairs[seen].from != from)
+            seen++;
+        if (seen < n_pairs)
+            continue;
+        for (size_t k = i; k < n; k++)
+            if (told[k].place[axis] == from)
+                same[all++] = k;
+        int best = from;
+        for (int away = 0; away < limit && away < NEAR && most < all; away++)
+            for (int sign = 1; sign >= (away ? -1 : 1); sign -= 2) {
+                const int to = from + sign * away;
+                size_t met = 0;
+                *map_of_axis(rule, axis) = (struct map){.kind = MAP_FIXED, .a = to};
+                for (size_t k = 0; k < all && to >= 0 && to < limit; k++)
+                    met += gives(search, rule, &told[same[k]]);
+                if (met > most) {
+                    most = met;
+                    best = to;
+                }
+            }
+        if (4 * most >= 3 * all)
+            pairs[n_pairs++] = (struct pair){from, best};
+    }
+    /* Few pairs are sure, as each stands for many places. */
+    for (size_t i = 0; n_pairs > 0 && n_pairs < PAIRS_SURE; i++)
+        pairs[n_pairs++] = pairs[i];
+    return map_fit(pairs, n_pairs, limit, map_of_axis(rule, axis));
+}
+
+/* Scales are read at another number within the head: some numbers away, in lines of another length, or turned. */
+static void propose_numbers(struct search *search, struct rule rule, const struct told *told, size_t n)
+{
+    const struct source *own = source_of(search, rule.rows.operand, told[0].place[0]);
+    const int parts = own->coding.parts, groups = own->coding.groups;
+    struct map best = {.kind = MAP_SAME};
+    size_t most = n * 9 / 10;
+    rule.rows.flat = rule.rows.whole = true;
+    for (int i = -NEAR; i <= NEAR + 2 * parts + 1; i++) {
+        const int line = i - NEAR - 1;
+        rule.map = i <= NEAR   ? (struct map){.kind = MAP_PLUS, .a = i}
+                   : line == 0 ? (struct map){.kind = MAP_TURNED, .a = parts, .b = groups}
+                               : (struct map){.kind = MAP_PITCH, .a = parts, .b = line};
+        if (i == 0 || line == parts || abs(i) > groups * parts + 2 * parts + NEAR)
+            continue;
+        const size_t given = count_given(search, &rule, told, n);
+        if (given > most) {
+            most = given;
+            best = rule.map;
+        }
+    }
+    rule.map = best;
+    rule.cost = 14;
+    if (best.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
+/* What is multiplied was a code and is recorded nowhere: a few places that people take. */
+static void propose_unseen(struct search *search, struct rule rule)
+{
+    const struct source *own =
+        source_of(search, rule.rows.operand, head_of(search, &search->sample->tiles[0], rule.rows.operand));
+    const int parts = own->coding.parts, groups = own->coding.groups;
+    const struct map maps[] = {{.kind = MAP_PLUS, .a = 1},
+                               {.kind = MAP_PLUS, .a = -1},
+                               {.kind = MAP_ROTATED, .a = 1, .b = parts},
+                               {.kind = MAP_ROTATED, .a = parts - 1, .b = parts},
+                               {.kind = MAP_FIXED},
+                               {.kind = MAP_CLAMPED, .b = parts - 2}};
+    rule.guess = true;
+    rule.cost = 8;
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        for (int axis = 1; axis < SCALE_AXES; axis++) {
+            struct rule moved = rule;
+            *map_of_axis(&moved, axis) = maps[i];
+            if (axis == 1 && i >= 2)
+                *map_of_axis(&moved, axis) =
+                    (struct map){.kind = MAP_MODULO, .a = i + 1 < (size_t)groups ? 1 << (i - 1) : groups};
+            if (!rule_is_hopeless(search, &moved))
+                rule_try(search, &moved);
+        }
+    rule.rows.flat = rule.rows.whole = true;
+    rule.map = (struct map){.kind = MAP_TURNED, .a = parts, .b = groups};
+    if (!rule_is_hopeless(search, &rule))
+        rule_try(search, &rule);
+}
+
+static void propose_places(struct search *search, enum asc_channel operand, double *room)
+{
+    struct told *told = malloc(TOLD * sizeof *told);
+    struct rule rule = rule_new(RULE_SCALE);
+    rule.rows.operand = rule.rows.tensor = operand;
+    search->failed |= !told;
+    const size_t n = told && search->sample->channel == operand ? tell_places(search, operand, told, room) : 0;
+    if (n == 0 && told && search->sample->channel > asc_v)
+        propose_unseen(search, rule);
+    for (int axis = SCALE_AXES - 1; axis >= 0 && n > 0; axis--) {
+        struct rule moved = rule;
+        moved.cost = 5 + vote(search, &moved, axis, told, n);
+        if (moved.cost < INFINITY && map_of_axis(&moved, axis)->kind != MAP_SAME)
+            rule_try(search, &moved);
+    }
+    if (n > 0 && search->page_table) {
+        struct rule paged = rule;
+        paged.rows.paged = true;
+        paged.cost = 10;
+        if (4 * count_given(search, &paged, told, n) >= 3 * n)
+            rule_try(search, &paged);
+    }
+    if (n > 0 && search->best.kind != RULE_SCALE)
+        propose_numbers(search, rule, told, n);
+    free(told);
+}
+
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
 {
     enum { PAIRS = 512, LEAST = 3, FEW = 4 };
@@ -97,6 +312,11 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         if (other != (int)operand)
             rule_try(search, &rule);
     }
+    const struct coding *coding = codes_of(s->tiles[0].c, operand);
+    if (coding->parts > 1 || (coding->groups > 1 && s->channel == operand))
+        propose_places(search, operand, room);
+    if (coding->parts > 1 || (search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999))
+        return;
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
         const struct lines lines = lines_of(t, s->channel, operand);
@@ -178,7 +398,8 @@ static bool comes_in(const struct oracle_case *c, enum asc_channel operand, enum
     case asc_s:
         return operand != asc_v && codes_use(c, operand) != CODES_NONE;
     case asc_u:
-        return operand == asc_v && codes_use(c, asc_v) == CODES_RAW && declared->v_descale == ASC_V_PRODUCT;
+        return operand == asc_v &&
+               (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_PRODUCT : c->v_codes.parts > 1);
     case asc_o:
         return operand == asc_v && (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_OUTPUT
                                                                      : codes_use(c, asc_v) == CODES_DESCALED);

@@ -274,32 +274,92 @@ int group_of(const struct coding *coding, int row)
     return coding->rows > 0 ? row / coding->rows : 0;
 }
 
+int scale_part_of(const struct coding *coding, int col)
+{
+    return coding->dims > 0 ? col / coding->dims : 0;
+}
+
 bool is_coded(const struct source *source)
 {
     return source && source->coding.scale && source->coding.groups > 0;
 }
 
-/* What the rule makes of the scale of an operand's row, over what it is; NaN: there is no such one. */
+/* What the rule makes of the scale of element `col` of an operand's row, over what it is; NaN: there is no such one. */
 static double scale_ratio(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                          enum asc_channel ch, int line)
+                          enum asc_channel ch, int line, int col)
 {
     const struct source *own = source_of(search, ch, head_of(search, t, ch));
     if (ch != rule->rows.operand && rule->rows.operand != asc_s)
         return 1;
     if (!is_coded(own))
         return NAN;
-    const int group = group_of(&own->coding, row_of_head(t, ch, line)), groups = own->coding.groups;
-    int other = map_at(&rule->map, rule->rows.flat ? own->head * groups + group : group);
-    const double scale = (double)own->coding.scale[group];
+    const int row = row_of_head(t, ch, line);
+    const int place[SCALE_AXES] = {own->head, group_of(&own->coding, row), scale_part_of(&own->coding, col)};
+    const double scale = (double)own->coding.scale[codes_scale_at(&own->coding, row, col)];
     if (rule->power != 1)
         return rule->power == 0 ? 1 / scale : scale;
-    const struct source *from = source_of(search, rule->rows.tensor, head_from(search, rule, t, ch));
+    return scale_by(search, rule, place, head_from(search, rule, t, ch)) / scale;
+}
+
+/* The group that holds the first row of a group of K or V where that row lies in its page. */
+static int paged_group(const struct search *search, const struct coding *coding, int head, int group)
+{
+    const int row = coding->rows > 0 ? group * coding->rows : 0, size = search->page_size;
+    const int64_t entry = (int64_t)(head / search->kv_heads) * search->table_pages + row / size;
+    return group_of(coding, search->page_table[entry] * size + row % size);
+}
+
+double scale_by(const struct search *search, const struct rule *rule, const int place[SCALE_AXES], int head)
+{
+    const struct source *own = source_of(search, rule->rows.operand, place[0]),
+                        *from = source_of(search, rule->rows.tensor, head);
+    const int parts = own ? own->coding.parts : 1, of_head = own ? own->coding.groups * parts : 1;
+    int at;
     if (rule->rows.flat) {
-        from = source_of(search, ch, other / groups);
-        other = other >= 0 ? other % groups : -1;
+        const int base = place[0] * of_head, i = place[1] * parts + place[2];
+        at = rule->rows.whole ? base + map_at(&rule->map, i) : map_at(&rule->map, base + i);
+        from = at >= 0 ? source_of(search, rule->rows.tensor, at / of_head) : NULL;
+        at %= of_head;
+    } else {
+        const int part = map_at(&rule->col_map, place[2]);
+        int group = map_at(&rule->map, place[1]);
+        if (rule->rows.paged && own && search->page_table) {
+            /* Which may be one of a later head. */
+            group = paged_group(search, &own->coding, place[0], group) + place[0] * own->coding.groups;
+            from = source_of(search, rule->rows.tensor, group / own->coding.groups);
+            group %= own->coding.groups;
+        }
+        if (!is_coded(from) || part < 0 || part >= from->coding.parts || group < 0 || group >= from->coding.groups)
+            return NAN;
+        at = group * from->coding.parts + part;
     }
-    return is_coded(from) && other >= 0 && other < from->coding.groups ? (double)from->coding.scale[other] / scale
-                                                                       : NAN;
+    return is_coded(from) && at >= 0 && at < from->coding.groups * from->coding.parts ? (double)from->coding.scale[at]
+                                                                                      : NAN;
+}
+
+/* Of values that were codes, where they are multiplied: each has its own scale. */
+static bool forward_operand(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                            double *bound)
+{
+    const enum asc_channel of = rule->rows.operand;
+    const int cols = oracle_dim(t->c, of), n = of == asc_q ? t->c->in_q.rows : t->x.cols;
+    struct operands x = t->x;
+    struct operand *it = &x.of[of];
+    if (!it->value || of > asc_v)
+        return false;
+    for (int i = 0; i < n * cols; i++) {
+        const double by = rule->factor * scale_ratio(search, rule, t, of, i / cols, i % cols);
+        search->operand[i] = it->value[i] * by;
+        search->loose[i] = x.size[of][i] * by;
+    }
+    *it = (struct operand){search->operand, it->loose, false};
+    x.size[of] = search->loose;
+    if (of == asc_v)
+        x.input_v = search->operand;
+    search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] += isfinite(want[i]) ? 4 * BOUND_U * fabs(want[i]) : 0;
+    return true;
 }
 
 /* The same of scores and maxima in the exponent, or of the product with V. */
@@ -332,10 +392,14 @@ bool scale_forward(struct search *search, const struct rule *rule, const struct 
 {
     const enum asc_channel stage = search->sample->channel, of = rule->rows.operand;
     const bool inputs = stage <= asc_v;
+    const struct source *own = source_of(search, of, of <= asc_v ? head_of(search, t, of) : 0);
     double *by_row = search->rows[2], *by_col = search->rows[3];
+    if (!inputs && is_coded(own) && own->coding.parts > 1)
+        return (stage == asc_s || stage == asc_u) && forward_operand(search, rule, t, want, bound);
     if (of == asc_v ? stage == asc_u : stage > asc_s) {
-        const double by = of == asc_v ? scale_ratio(search, rule, t, asc_v, 0)
-                                      : scale_ratio(search, rule, t, asc_q, 0) * scale_ratio(search, rule, t, asc_k, 0);
+        const double by = of == asc_v
+                              ? scale_ratio(search, rule, t, asc_v, 0, 0)
+                              : scale_ratio(search, rule, t, asc_q, 0, 0) * scale_ratio(search, rule, t, asc_k, 0, 0);
         return forward_one_scale(search, rule->factor * by, t, want, bound);
     }
     for (int r = 0; r < t->rows; r++)
@@ -343,11 +407,14 @@ bool scale_forward(struct search *search, const struct rule *rule, const struct 
                                                inputs        ? stage
                                                : of == asc_v ? asc_v
                                                              : asc_q,
-                                               stage == asc_o ? 0 : r);
+                                               stage == asc_o ? 0 : r, 0);
     for (int col = 0; col < t->cols; col++)
-        by_col[col] = stage == asc_s ? scale_ratio(search, rule, t, asc_k, col) : 1;
+        by_col[col] = stage == asc_s ? scale_ratio(search, rule, t, asc_k, col, 0) : 1;
+    const bool by_part = inputs && is_coded(own) && own->coding.parts > 1;
     for (size_t i = 0; i < sample_cells(t); i++) {
-        const double factor = by_row[i / (size_t)t->cols] * by_col[i % (size_t)t->cols];
+        const double factor = by_part ? rule->factor * scale_ratio(search, rule, t, stage, (int)(i / (size_t)t->cols),
+                                                                   (int)(i % (size_t)t->cols))
+                                      : by_row[i / (size_t)t->cols] * by_col[i % (size_t)t->cols];
         want[i] = isfinite(t->want[i]) ? factor * t->want[i] : t->want[i];
         bound[i] = isfinite(t->want[i]) ? fabs(factor) * t->bound[i] + 4 * BOUND_U * fabs(want[i]) : t->bound[i];
     }

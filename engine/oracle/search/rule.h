@@ -33,7 +33,8 @@ enum rule_kind {
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
     RULE_KEYS,      /* keys count otherwise than once */
     RULE_DIMS,      /* so do elements of the dot product */
-    RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in */
+    RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in: map is of groups of rows,
+                       col_map of parts of a row; rows.flat: of their number, with rows.whole within the head */
     RULE_WEIGHT,    /* a weight of P stands at another row and key */
     RULE_ROWS,      /* rows of Q, K or V are other rows */
     RULE_SEEN,      /* the mask is that of another row or limit */
@@ -85,6 +86,7 @@ struct from_rows {
     struct map head, tile;    /* of the head counted through the batches; of the q or kv tile */
     bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
     bool flat;                /* with whole: of rows of all heads, as they lie in memory (flat_row()) */
+    bool paged;               /* RULE_SCALE: rows count as they lie in pages, not by the sequence */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     int shift;                /* columns c are columns c + shift there, whose rows may be longer */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */
@@ -218,7 +220,9 @@ struct search {
     struct judge_scratch *scratch;
     const struct source *sources; /* [n_sources] */
     int n_sources;
-    int heads, kv_heads;     /* of a batch */
+    int heads, kv_heads;       /* of a batch */
+    const int32_t *page_table; /* as in struct asc_problem; NULL without pages */
+    int page_size, table_pages;
     const float *slopes;     /* [heads] of ALiBi; NULL: there is none */
     const float *sinks;      /* the same */
     double *room;            /* owned: the arrays of numbers below */
@@ -265,6 +269,11 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
                   double *bound);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
 int group_of(const struct coding *coding, int row);
+int scale_part_of(const struct coding *coding, int col);
+/* The scale that RULE_SCALE has for that of a head (through the batches), group of rows and part of a row; head: where
+   the rule's map of heads leads. NaN: there is no such one. */
+enum { SCALE_AXES = 3 };
+double scale_by(const struct search *search, const struct rule *rule, const int place[SCALE_AXES], int head);
 bool is_coded(const struct source *source);
 bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound);

@@ -392,19 +392,30 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
         add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
         return;
     }
-    if (f->flat) {
-        map_words(&rule->map, "i", words, sizeof words);
-        add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its heads", operand,
-            words);
+    if (f->paged) {
+        add(out, bytes, "%s gets the scale of another group: that of its row where it lies in its page, not of the key",
+            operand);
         return;
     }
-    const bool other_head = f->head.kind != MAP_SAME || f->by_query, other_group = rule->map.kind != MAP_SAME;
-    const char *whose = f->tensor != f->operand ? tensor
-                        : !other_head           ? "another group"
-                        : other_group           ? "another group and head"
-                                                : "another head";
+    if (f->flat) {
+        map_words(&rule->map, "i", words, sizeof words);
+        add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its %s", operand,
+            words, f->whole ? "head, group by group" : "heads");
+        return;
+    }
+    const bool other_head = f->head.kind != MAP_SAME || f->by_query, other_group = rule->map.kind != MAP_SAME,
+               other_part = rule->col_map.kind != MAP_SAME;
+    const char *whose = f->tensor != f->operand     ? tensor
+                        : !other_head && other_part ? "another part of its row"
+                        : !other_head               ? "another group"
+                        : other_group               ? "another group and head"
+                                                    : "another head";
     add(out, bytes, "%s gets the scale of %s", operand, whose);
-    if (rule->map.kind != MAP_SAME) {
+    if (other_part) {
+        map_words(&rule->col_map, "d", words, sizeof words);
+        add(out, bytes, ": part %s where part d is wanted", words);
+    }
+    if (other_group) {
         map_words(&rule->map, "g", words, sizeof words);
         add(out, bytes, ": group %s where group g is wanted", words);
     }

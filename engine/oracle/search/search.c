@@ -27,6 +27,9 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->n_sources = inputs->n_sources;
     search->heads = inputs->heads;
     search->kv_heads = inputs->kv_heads;
+    search->page_table = inputs->page_table;
+    search->page_size = inputs->page_size;
+    search->table_pages = inputs->table_pages;
     search->slopes = inputs->slopes;
     search->sinks = inputs->sinks;
     search->room = malloc((6 * most + 4 * line) * sizeof *search->room);

@@ -31,6 +31,8 @@ struct search_inputs {
     const struct source *sources; /* [n_sources] */
     int n_sources, heads, kv_heads;
     const float *slopes, *sinks; /* [heads] of ALiBi; NULL: there is none */
+    const int32_t *page_table;   /* as in struct asc_problem; NULL without pages */
+    int page_size, table_pages;
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.

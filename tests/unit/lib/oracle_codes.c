@@ -127,7 +127,8 @@ struct coding run_coding(const struct kernel_run *run, enum asc_channel ch)
     const int i = codes_index(ch), rows = ch == asc_q ? s->q_len : s->kv_len;
     if (!has_codes(s))
         return (struct coding){0};
-    struct coding k = {.scale = run->scales[i][0],
+    struct coding k = {.parts = 1,
+                       .scale = run->scales[i][0],
                        .rows = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows,
                        .first = ch == asc_q ? s->q_tile * s->br : 0,
                        .quantized = s->conventions.quantized};

@@ -80,8 +80,8 @@ static void groups_are_as_asked(void **state)
     static const struct {
         enum scenario_scales by;
         int rows;
-    } cases[] = {{SCALES_TENSOR, 0}, {SCALES_HEAD, 0},  {SCALES_ROWS, 1},  {SCALES_ROWS, 4},
-                 {SCALES_ROWS, 5},   {SCALES_ROWS, 10}, {SCALES_ROWS, 13}, {SCALES_ROWS, 4096}};
+    } cases[] = {{SCALES_TENSOR, 0}, {SCALES_HEAD, 0},    {SCALES_BLOCKS, 1},  {SCALES_BLOCKS, 4},
+                 {SCALES_BLOCKS, 5}, {SCALES_BLOCKS, 10}, {SCALES_BLOCKS, 13}, {SCALES_BLOCKS, 4096}};
     for (int layout = 0; layout < 2; layout++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const struct asc_problem p = problem(layout, cases[i].rows);
