@@ -1,5 +1,7 @@
 #include "engine/verdict/addresses.h"
 
+#include "engine/oracle/bound.h"
+#include "engine/trace/rope.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +21,8 @@ struct memory {
     int64_t n;      /* rows of memory */
     int64_t *owner; /* owned, [n]: batch * rows + row of the sequence; -1: no sequence's */
     int64_t *begin; /* owned, [batch + 1]: of the sequences, without pages */
+    bool turned;    /* what was captured is a row that RoPE has turned by the position it is used at */
+    double *row;    /* owned: one, so turned */
 };
 
 /* A row of a sequence, and where it was found. */
@@ -57,8 +61,10 @@ static int memory_make(const struct trace *t, enum asc_channel ch, struct memory
     m->rows = m->which == 'q' ? p->q_len : p->kv_len;
     m->paged = m->which != 'q' && p->page_size > 0;
     m->table_pages = asc_table_pages(p);
+    m->turned = p->rope && ch != asc_v;
     m->begin = calloc((size_t)p->batch + 1, sizeof *m->begin);
-    if (!m->begin)
+    m->row = malloc((size_t)p->head_dim * sizeof *m->row);
+    if (!m->begin || !m->row)
         return -1;
     for (int b = 0; b < p->batch; b++)
         m->begin[b + 1] = m->begin[b] + length_of(m, b);
@@ -77,6 +83,7 @@ static void memory_free(struct memory *m)
 {
     free(m->owner);
     free(m->begin);
+    free(m->row);
 }
 
 /* The row of a sequence that lies there, of a head. */
@@ -91,9 +98,19 @@ static struct matrix row_at(const struct memory *m, int head, int64_t owner)
     return row;
 }
 
-static uint64_t hash_of(const struct matrix *m, int row)
+/* Of a row that may have been turned its length, whose bits are in order as numbers are. */
+static uint64_t hash_of(const struct memory *of, const struct matrix *m, int row)
 {
     uint64_t hash = 0;
+    double length = 0;
+    for (int col = 0; col < m->cols && of->turned; col++) {
+        const double value = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col);
+        length += value * value;
+    }
+    if (of->turned) {
+        memcpy(&hash, &length, sizeof hash);
+        return hash;
+    }
     for (int col = 0; col < m->cols; col++) {
         const double value = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) + 0.0;
         hash = XXH3_64bits_withSeed(&value, sizeof value, hash);
@@ -109,8 +126,38 @@ static bool is_nan_row(const struct matrix *m, int row)
     return true;
 }
 
-static bool same_row(const struct matrix *m, int row, const struct matrix *other)
+/* Whether the row, used at `position`, is that other one, turned so and rounded. */
+static bool same_turned(const struct memory *of, const struct matrix *m, int row, const struct matrix *other,
+                        int position)
 {
+    const struct rope rope = {of->p->rope, of->p->rope_dim, (double)of->p->rope_base};
+    double unit = 0, half_tiny = 0, most = 0;
+    for (int col = 0; col < m->cols; col++) {
+        of->row[col] = dtype_load(other->dtype, other->data, (size_t)col);
+        most = fmax(most, fabs(of->row[col]));
+    }
+    rope_row(&rope, position, of->row);
+    bound_narrow(m->dtype, &unit, &half_tiny);
+    const double off = (16 * BOUND_U + 2 * (double)of->t->conventions.rope_error) * most + 2 * half_tiny;
+    for (int col = 0; col < m->cols; col++) {
+        const double got = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col);
+        if (!(fabs(got - of->row[col]) <= 2 * unit * fabs(of->row[col]) + off))
+            return false;
+    }
+    return true;
+}
+
+static int position_of(const struct memory *m, int batch, int64_t row)
+{
+    return m->which == 'q' ? asc_query_position(m->p, batch, (int)row) : m->p->rope_offset + (int)row;
+}
+
+/* Row `row` of a tile, which is `place` of its sequence, and one of memory. */
+static bool same_row(const struct memory *of, const struct matrix *m, int row, const struct sight *place,
+                     const struct matrix *other)
+{
+    if (of->turned)
+        return same_turned(of, m, row, other, position_of(of, place->batch, place->row));
     for (int col = 0; col < m->cols; col++)
         if (dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) !=
             dtype_load(other->dtype, other->data, (size_t)col))
@@ -137,15 +184,14 @@ static struct row_entry *index_head(const struct memory *m, int head, size_t *n)
     for (int64_t at = 0; all && at < m->n; at++)
         if (m->owner[at] >= 0) {
             const struct matrix row = row_at(m, head, m->owner[at]);
-            all[(*n)++] = (struct row_entry){hash_of(&row, 0), at};
+            all[(*n)++] = (struct row_entry){hash_of(m, &row, 0), at};
         }
     if (all)
         qsort(all, *n, sizeof *all, by_hash);
     return all;
 }
 
-/* Where a row of that content lies; -1: nowhere, or at several places. */
-static int64_t find_row(const struct row_entry *all, size_t n, uint64_t hash)
+static size_t lower_bound(const struct row_entry *all, size_t n, uint64_t hash)
 {
     size_t low = 0, high = n;
     while (low < high) {
@@ -155,6 +201,41 @@ static int64_t find_row(const struct row_entry *all, size_t n, uint64_t hash)
         else
             high = middle;
     }
+    return low;
+}
+
+/* As find_row(), of a turned row: of those of its length, to 2^-6 of it (of bf16 each element is off by 2^-8). */
+static int64_t find_turned(const struct memory *m, const struct row_entry *all, size_t n, const struct matrix *tile,
+                           int r, int head, const struct sight *place)
+{
+    const uint64_t hash = hash_of(m, tile, r);
+    double length, least, most;
+    uint64_t first, last;
+    int64_t found = -1;
+    memcpy(&length, &hash, sizeof length);
+    least = length * (1 - 0x1p-6);
+    most = length * (1 + 0x1p-6);
+    memcpy(&first, &least, sizeof first);
+    memcpy(&last, &most, sizeof last);
+    for (size_t i = isfinite(length) ? lower_bound(all, n, first) : n; i < n && all[i].hash <= last; i++) {
+        const struct matrix row = row_at(m, head, m->owner[all[i].at]);
+        if (!same_row(m, tile, r, place, &row))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = all[i].at;
+    }
+    return found;
+}
+
+/* Where the content of row r of a tile, which is `place` of its sequence, lies; -1: nowhere, or at several places. */
+static int64_t find_row(const struct memory *m, const struct row_entry *all, size_t n, const struct matrix *tile, int r,
+                        int head, const struct sight *place)
+{
+    if (m->turned)
+        return find_turned(m, all, n, tile, r, head, place);
+    const uint64_t hash = hash_of(m, tile, r);
+    const size_t low = lower_bound(all, n, hash);
     return low < n && all[low].hash == hash && (low + 1 == n || all[low + 1].hash != hash) ? all[low].at : -1;
 }
 
@@ -211,8 +292,11 @@ static struct sight *look(const struct judgement *j, const struct memory *m, enu
         for (int kv = 0; kv < tiles; kv++) {
             int first;
             const struct matrix tile = tile_of(m, &c, ch, at, kv, &first);
-            for (int r = 0; tile.data && r < tile.rows; r++)
-                sights[(*n)++] = (struct sight){at[0], first + r, find_row(all, n_all, hash_of(&tile, r))};
+            for (int r = 0; tile.data && r < tile.rows; r++) {
+                sights[*n] = (struct sight){at[0], first + r, -1};
+                sights[*n].at = find_row(m, all, n_all, &tile, r, head, &sights[*n]);
+                (*n)++;
+            }
         }
         slot_case_free(&c);
     }
@@ -341,7 +425,7 @@ static int check_slot(const struct memory *m, const struct address *a, enum asc_
                 *holds = is_nan_row(&tile, r);
             } else {
                 const struct matrix row = row_at(m, kv_head_of(m, at), m->owner[from]);
-                *holds = same_row(&tile, r, &row);
+                *holds = same_row(m, &tile, r, &(struct sight){at[0], first + r, from}, &row);
             }
         }
     }
@@ -464,8 +548,7 @@ int addresses_words(const struct judgement *j, const struct trace *t, enum asc_c
     struct memory m = {0};
     size_t n = 0;
     out[0] = '\0';
-    if (ch > asc_v || (!paged && p->layout != ASC_THD) || (p->rope && ch != asc_v) ||
-        dtype_is_code((enum dtype)types[ch]))
+    if (ch > asc_v || (!paged && p->layout != ASC_THD) || dtype_is_code((enum dtype)types[ch]))
         return 0;
     struct sight *sights = memory_make(t, ch, &m) == 0 ? look(j, &m, ch, &n) : NULL;
     const int failed = sights ? find_rule(j, &m, ch, sights, n, out) : -1;

@@ -154,7 +154,7 @@ class Rope(InFolder):
         (f"return {TURN}", "const float a = position * powf(10000.0f, -2.0f * pair / 64), c = cosf(a), s = sinf(a);"
                            "return second ? x * c + y * s : x * c - y * s;", "Q", "by angles that go by head_dim (64), not rope_dim (32)"))
 
-    def mistake(self, old, new, probes):
+    def mistake(self, old, new, probes, *more):
         """What is found in a kernel with another text in a place, and with probes of Q and K or without."""
         source = KERNEL.read_text(encoding="utf-8")
         self.assertEqual(source.count(old), 1, old)
@@ -163,7 +163,8 @@ class Rope(InFolder):
             source = "".join(line for line in source.splitlines(True) if "SHARED(q," not in line and "SHARED(k," not in line)
         (self.folder / "k.cu").write_text(source, encoding="utf-8")
         (self.folder / "ladder.cuh").write_text((ROOT / "kernels/ladder.cuh").read_text(encoding="utf-8"), encoding="utf-8")
-        status, out, _ = self.run_shape("k.cu", "q_len=150", "kv_len=200", "rope=half", "rope_dim=32", "rope_offset=5")
+        status, out, _ = self.run_shape("k.cu", "heads=2", "kv_heads=1", "q_len=150", "kv_len=200", "rope=half", "rope_dim=32",
+                                        "rope_offset=5", *more)
         self.assertEqual(status, 1, out)
         return out
 
@@ -180,6 +181,13 @@ class Rope(InFolder):
                 out = self.mistake(old, new, False)
                 self.assertIn("S is made of a Q or K that RoPE turns otherwise than by its position", out)
                 self.assertIn(words, out)
+
+    def test_rows_from_the_wrong_place(self):
+        """Are told from rows that were turned otherwise."""
+        out = self.mistake("pages[i / page_size] *", "pages[i / page_size + 1] *", True, "page_size=16", "q_lens=70,100",
+                           "kv_lens=200,170")
+        for tensor in ("K", "V"):
+            self.assertIn(f"{tensor} comes from the wrong place in memory: the page table is read at [batch][i + 1]", out)
 
     def test_tables_of_f16(self):
         """Are what a kernel may have, if it says so."""
