@@ -202,7 +202,7 @@ bench-gpu: all $(BENCH_PHASES)
 fp8: all
 	@tests/fp8/rms.py --build $(B)
 
-# Every mistake of the scenarios and 2850 random correct runs, into docs/truth.md: a quarter of an hour.
+# Every mistake of the scenarios and 3000 random correct runs, into docs/truth.md: a quarter of an hour.
 truth: all $(RANDOM_RUNS) $(FUZZ)
 	@tests/truth/truth.py --build $(B)
 
