@@ -43,6 +43,21 @@ struct Problem {
     float scale;
 };
 
+// What a code is worth before its scale.
+__device__ float decode(int type, uint8_t code)
+{
+    switch (type) {
+    case ASC_U8:
+        return static_cast<float>(code - ASC_U8_MIDPOINT);
+    case ASC_S8:
+        return static_cast<float>(static_cast<int8_t>(code));
+    case ASC_E5M2:
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E5M2)));
+    default:
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E4M3)));
+    }
+}
+
 // One head of one sequence of a tensor.
 struct Rows {
     const Tensor *of;
@@ -57,12 +72,7 @@ struct Rows {
                                  : first + row * of->strides.row;
         if (of->type == ASC_F16)
             return __half2float(static_cast<const __half *>(of->data)[at + d]);
-        const uint8_t code = static_cast<const uint8_t *>(of->data)[at + d];
-        float value;
-        if (of->type == ASC_U8)
-            value = static_cast<float>(code - ASC_U8_MIDPOINT);
-        else
-            value = __half2float(__half(__nv_cvt_fp8_to_halfraw(code, of->type == ASC_E4M3 ? __NV_E4M3 : __NV_E5M2)));
+        const float value = decode(of->type, static_cast<const uint8_t *>(of->data)[at + d]);
         return value * scales[row / of->scale_rows * of->parts + d / of->scale_dims];
     }
 };
@@ -244,7 +254,7 @@ const char *launch(const asc_problem *problem, void *stream)
 
 ASC_KERNEL(block_scales)
 {
-    constexpr uint32_t codes = ASC_SUPPORTS(E4M3) | ASC_SUPPORTS(E5M2) | ASC_SUPPORTS(U8);
+    constexpr uint32_t codes = ASC_SUPPORTS(E4M3) | ASC_SUPPORTS(E5M2) | ASC_SUPPORTS(U8) | ASC_SUPPORTS(S8);
     kernel.plan = plan;
     kernel.launch = launch;
     kernel.dtypes = ASC_SUPPORTS(F16) | codes;

@@ -119,7 +119,7 @@ struct asc_problem {
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k, with head_dim_v in the place of head_dim; so is o */
-    /* An element of type e4m3, e5m2 or u8 is a code: its value is that of its format, of u8 the code minus
+    /* An element of type e4m3, e5m2, s8 or u8 is a code: its value is that of its format, of u8 the code minus
        ASC_U8_MIDPOINT, times its scale, see asc_scale_of(). NULL where the tensor has another type. */
     const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)][asc_scale_parts(head_dim)] */
     const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)][asc_scale_parts(head_dim)] */
@@ -368,7 +368,7 @@ enum asc_l_sink { ASC_SINK_NONE, ASC_SINK_START, ASC_SINK_END, ASC_SINK_M_START 
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_u_norm { ASC_U_NORM_END, ASC_U_NORM_TILE };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
-enum asc_quantized { ASC_QUANTIZED_GIVEN, ASC_QUANTIZED_U8, ASC_QUANTIZED_E4M3, ASC_QUANTIZED_E5M2 };
+enum asc_quantized { ASC_QUANTIZED_GIVEN, ASC_QUANTIZED_U8, ASC_QUANTIZED_E4M3, ASC_QUANTIZED_E5M2, ASC_QUANTIZED_S8 };
 enum asc_quantized_by { ASC_BY_DIVISION, ASC_BY_RECIPROCAL };
 enum asc_qk_descale { ASC_QK_OPERANDS, ASC_QK_PRODUCT, ASC_QK_FOLDED };
 enum asc_v_descale { ASC_V_OPERANDS, ASC_V_PRODUCT, ASC_V_OUTPUT };
@@ -438,7 +438,7 @@ struct asc_kernel {
 #if defined(__cplusplus) && ASC_BUILD
     void (*run)(struct asc_run &run);
 #elif defined(__cplusplus)
-       asc_any_function run;
+    asc_any_function run;
 #else
     void (*run)(struct asc_run *run);
 #endif

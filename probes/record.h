@@ -317,7 +317,7 @@ ASC_DEVICE void asc_compare([[maybe_unused]] int channel, [[maybe_unused]] asc_p
 template <class Element> ASC_DEVICE bool asc_holds(const unsigned char *fed, size_t i)
 {
     constexpr int dtype = asc_type<Element>::dtype;
-    if constexpr (dtype == ASC_U8 || dtype == ASC_I32 || dtype == ASC_I64)
+    if constexpr (dtype == ASC_U8 || dtype == ASC_S8 || dtype == ASC_I32 || dtype == ASC_I64)
         return true;
     else if constexpr (sizeof(Element) == 1)
         return fed[i] != 0x7F;

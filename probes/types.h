@@ -31,6 +31,7 @@ ASC_TYPE(double, ASC_F64);
 ASC_TYPE(__nv_fp8_e4m3, ASC_E4M3);
 ASC_TYPE(__nv_fp8_e5m2, ASC_E5M2);
 ASC_TYPE(unsigned char, ASC_U8);
+ASC_TYPE(signed char, ASC_S8);
 ASC_TYPE(int, ASC_I32);
 ASC_TYPE(long, ASC_I64);
 ASC_TYPE(long long, ASC_I64);

@@ -16,7 +16,7 @@ CHANNELS = {  # name: (rows, cols, once per kv tile)
     "u": ("br", "dv", True), "o": ("br", "dv", False), "lse": ("br", "1", False)}
 TYPES = {  # name in the metadata: (type in the file, bytes)
     "f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4), "f64": ("F64", 8), "e4m3": ("U8", 1), "e5m2": ("U8", 1),
-    "u8": ("U8", 1), "i32": ("I32", 4), "i64": ("I64", 8)}
+    "u8": ("U8", 1), "s8": ("I8", 1), "i32": ("I32", 4), "i64": ("I64", 8)}
 
 
 def check(fact, words):
@@ -47,7 +47,7 @@ class Trace(File):
                                         ("v", p["kv_heads"], p["kv_len"], wide)):
             dtype = p["dtype"] if name == "q" else p.get(name + "_dtype", p["dtype"])
             self.expect("input." + name, TYPES[dtype][0], matrix(heads, rows, cols))
-            if dtype in ("e4m3", "e5m2", "u8"):
+            if dtype in ("e4m3", "e5m2", "u8", "s8"):
                 span, dims = p.get("scale_rows", 0), p.get("scale_dims", 0)
                 self.expect(f"input.{name}_scale", "F32", [p["batch"], heads, -(-rows // span) if span else 1,
                                                            *([-(-cols // dims)] if dims else [])])

@@ -96,8 +96,9 @@ static int take_descr(struct array *a, struct err *err)
         int dtype;
         bool bits;
     } known[] = {{"f2", DTYPE_F16, false}, {"f4", DTYPE_F32, false}, {"f8", DTYPE_F64, false}, {"i4", DTYPE_I32, false},
-                 {"i8", DTYPE_I64, false}, {"u1", DTYPE_U8, true},   {"b1", DTYPE_U8, false},  {"u2", -1, true},
-                 {"u4", -1, true},         {"V1", -1, true},         {"f1", -1, true},         {"V2", -1, true}};
+                 {"i8", DTYPE_I64, false}, {"u1", DTYPE_U8, true},   {"i1", DTYPE_S8, true},   {"b1", DTYPE_U8, false},
+                 {"u2", -1, true},         {"u4", -1, true},         {"V1", -1, true},         {"f1", -1, true},
+                 {"V2", -1, true}};
     if (a->type[0] == '>')
         return err_set(err, ERR_INPUT, a->name, "is of type %s; expected little-endian values", a->type);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -107,7 +108,7 @@ static int take_descr(struct array *a, struct err *err)
             a->item = (size_t)(a->type[2] - '0');
             return 0;
         }
-    return err_set(err, ERR_INPUT, a->name, "is of type %s; expected f2, f4, f8, u1, or the bits of another type",
+    return err_set(err, ERR_INPUT, a->name, "is of type %s; expected f2, f4, f8, i1, u1, or the bits of another type",
                    a->type);
 }
 
@@ -288,17 +289,10 @@ static int take_tensor_type(struct array *a, const char *type, struct err *err)
         int dtype;
         size_t item;
         bool bits;
-    } known[] = {{"F16", DTYPE_F16, 2, false},
-                 {"BF16", DTYPE_BF16, 2, false},
-                 {"F32", DTYPE_F32, 4, false},
-                 {"F64", DTYPE_F64, 8, false},
-                 {"F8_E4M3", DTYPE_E4M3, 1, false},
-                 {"F8_E5M2", DTYPE_E5M2, 1, false},
-                 {"U8", DTYPE_U8, 1, true},
-                 {"BOOL", DTYPE_U8, 1, false},
-                 {"I32", DTYPE_I32, 4, false},
-                 {"I64", DTYPE_I64, 8, false},
-                 {"U16", -1, 2, true},
+    } known[] = {{"F16", DTYPE_F16, 2, false}, {"BF16", DTYPE_BF16, 2, false},    {"F32", DTYPE_F32, 4, false},
+                 {"F64", DTYPE_F64, 8, false}, {"F8_E4M3", DTYPE_E4M3, 1, false}, {"F8_E5M2", DTYPE_E5M2, 1, false},
+                 {"U8", DTYPE_U8, 1, true},    {"I8", DTYPE_S8, 1, true},         {"BOOL", DTYPE_U8, 1, false},
+                 {"I32", DTYPE_I32, 4, false}, {"I64", DTYPE_I64, 8, false},      {"U16", -1, 2, true},
                  {"U32", -1, 4, true}};
     snprintf(a->type, sizeof a->type, "%s", type);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -308,7 +302,7 @@ static int take_tensor_type(struct array *a, const char *type, struct err *err)
             a->bits = known[i].bits;
             return 0;
         }
-    return err_set(err, ERR_INPUT, a->name, "is of type %s; expected F16, BF16, F32, F64, F8_E4M3, F8_E5M2 or U8",
+    return err_set(err, ERR_INPUT, a->name, "is of type %s; expected F16, BF16, F32, F64, F8_E4M3, F8_E5M2, I8 or U8",
                    type);
 }
 

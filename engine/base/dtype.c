@@ -27,7 +27,12 @@ size_t dtype_bytes(enum dtype t)
 
 bool dtype_is_code(enum dtype t)
 {
-    return t == DTYPE_E4M3 || t == DTYPE_E5M2 || t == DTYPE_U8;
+    return t == DTYPE_E4M3 || t == DTYPE_E5M2 || dtype_is_step_code(t);
+}
+
+bool dtype_is_step_code(enum dtype t)
+{
+    return t == DTYPE_U8 || t == DTYPE_S8;
 }
 
 const char *dtype_name(enum dtype t)
@@ -90,6 +95,8 @@ double dtype_load(enum dtype t, const void *array, size_t i)
         return (double)e5m2_to_f32(((const uint8_t *)array)[i]);
     case DTYPE_U8:
         return (double)((const uint8_t *)array)[i];
+    case DTYPE_S8:
+        return (double)((const int8_t *)array)[i];
     case DTYPE_I32: {
         LOAD(int32_t, array, i);
         return (double)value;
@@ -144,6 +151,9 @@ void dtype_store(enum dtype t, void *array, size_t i, double value)
         break;
     case DTYPE_U8:
         ((uint8_t *)array)[i] = (uint8_t)clamp_integer(value, 0, 0x1p8, UINT8_MAX);
+        break;
+    case DTYPE_S8:
+        ((int8_t *)array)[i] = (int8_t)clamp_integer(value, INT8_MIN, 0x1p7, INT8_MAX);
         break;
     case DTYPE_I32: {
         const int32_t integer = (int32_t)clamp_integer(value, -0x1p31, 0x1p31, INT32_MAX);

@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 size_t dtype_bytes(enum dtype t);
-bool dtype_is_code(enum dtype t);            /* 1: e4m3, e5m2, u8, whose values take a scale */
+bool dtype_is_code(enum dtype t);            /* 1: e4m3, e5m2, u8, s8, whose values take a scale */
+bool dtype_is_step_code(enum dtype t);       /* 1: u8, s8, whose values are whole numbers from -128 to 127 */
 const char *dtype_name(enum dtype t);        /* "f16" */
 const char *dtype_safetensors(enum dtype t); /* "F16" */
 int dtype_from_name(const char *name);       /* enum dtype, or -1; NULL is no name */

@@ -13,7 +13,7 @@ float quantize_amax(float amax, float x)
 
 struct quantizer quantizer_of(enum dtype type, float amax, enum quantize_by by)
 {
-    const float limit = type == DTYPE_U8 ? 127.0F : type == DTYPE_E4M3 ? 448.0F : 57344.0F;
+    const float limit = dtype_is_step_code(type) ? 127.0F : type == DTYPE_E4M3 ? 448.0F : 57344.0F;
     if (amax == 0)
         return (struct quantizer){type, by, 1, 1};
     return (struct quantizer){type, by, amax / limit, limit / amax};
@@ -35,6 +35,8 @@ uint8_t quantize_code(const struct quantizer *q, float x)
         return e4m3_from_f32(scaled, 1);
     case DTYPE_E5M2:
         return e5m2_from_f32(scaled, 1);
+    case DTYPE_S8:
+        return (uint8_t)(u8_of(scaled) - U8_MIDPOINT);
     default:
         return u8_of(scaled);
     }
@@ -44,5 +46,6 @@ float quantize_value(enum dtype type, uint8_t code)
 {
     return type == DTYPE_E4M3   ? e4m3_to_f32(code)
            : type == DTYPE_E5M2 ? e5m2_to_f32(code)
+           : type == DTYPE_S8   ? (float)(int8_t)code
                                 : (float)(code - U8_MIDPOINT);
 }

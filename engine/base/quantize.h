@@ -1,9 +1,9 @@
 /* Values as one-byte codes with a scale, each step an f32 operation that a GPU has too, so that both get the same bits.
 
    scale = amax / limit, amax being the largest magnitude of the values that share it; limit is the largest value of the
-   type: 127 (u8, whose values are the code minus 128), 448 (e4m3), 57344 (e5m2). A group of zeros has scale 1.
+   type: 127 (u8, whose values are the code minus 128, and s8), 448 (e4m3), 57344 (e5m2). A group of zeros has scale 1.
    code = x / scale, rounded to nearest even, saturating; u8: plus 128. Or x times limit / amax, which is 1 there too.
-   NaN becomes the code of NaN, and of u8, which has none, 128. */
+   NaN becomes the code of NaN, and of u8 and s8, which have none, that of 0. */
 #ifndef BASE_QUANTIZE_H
 #define BASE_QUANTIZE_H
 
@@ -12,7 +12,7 @@
 enum quantize_by { QUANTISE_DIVISION, QUANTISE_RECIPROCAL };
 
 struct quantizer {
-    enum dtype type; /* e4m3, e5m2 or u8 */
+    enum dtype type; /* a type of codes */
     enum quantize_by by;
     float scale, reciprocal;
 };

@@ -9,12 +9,16 @@
 
 enum dtype codes_type(int quantized)
 {
-    return quantized == ASC_QUANTIZED_U8 ? DTYPE_U8 : quantized == ASC_QUANTIZED_E4M3 ? DTYPE_E4M3 : DTYPE_E5M2;
+    static const enum dtype types[] = {[ASC_QUANTIZED_U8] = DTYPE_U8,
+                                       [ASC_QUANTIZED_E4M3] = DTYPE_E4M3,
+                                       [ASC_QUANTIZED_E5M2] = DTYPE_E5M2,
+                                       [ASC_QUANTIZED_S8] = DTYPE_S8};
+    return types[quantized];
 }
 
 double codes_round(enum dtype of, double x)
 {
-    if (of != DTYPE_U8)
+    if (!dtype_is_step_code(of))
         return bound_round(of, x);
     return isnan(x) ? x : fmin(fmax(rint(x), -ASC_U8_MIDPOINT), UINT8_MAX - ASC_U8_MIDPOINT);
 }

@@ -1,5 +1,6 @@
 #include "engine/run/inputs.h"
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/trace/layout.h"
 
@@ -184,11 +185,30 @@ static bool all_finite(const struct asc_problem *p, int tensor, const uint16_t *
     return true;
 }
 
+/* K less its mean over the keys of its head, rounded to f16 as all that codes are made of is. */
+static void smooth(const struct making *m, uint16_t *values)
+{
+    const struct problem_tensor k = problem_tensor(&m->p, TENSOR_K);
+    for (int i = 0; i < m->p.batch * k.heads * k.cols; i++) {
+        const int d = i % k.cols, head = i / k.cols % k.heads, batch = i / k.cols / k.heads;
+        const int rows = problem_tensor_rows(&k, batch);
+        double sum = 0;
+        for (int row = 0; row < rows; row++)
+            sum += f16_to_f64(values[problem_tensor_at(&k, batch, head, row) + d]);
+        for (int row = 0; row < rows; row++) {
+            uint16_t *x = &values[problem_tensor_at(&k, batch, head, row) + d];
+            *x = f16_from_f64(f16_to_f64(*x) - sum / rows);
+        }
+    }
+}
+
 /* Of a tensor of codes, from values[tensor]. */
 static int encode(struct making *m, int tensor)
 {
     if (new_codes(m, tensor) != 0)
         return -1;
+    if (tensor == TENSOR_K && m->scenario->smooth_k)
+        smooth(m, m->out->values[tensor]);
     encode_tensor(&m->p, tensor, (enum scenario_scales)m->scenario->scales, m->out->values[tensor],
                   m->out->codes[tensor], m->out->scales[tensor]);
     return 0;

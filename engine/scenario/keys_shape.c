@@ -245,3 +245,9 @@ int key_set_scales(struct scenario *s, enum scenario_key_id id, const char *valu
     s->problem.scale_dims = dims;
     return 0;
 }
+
+int key_set_smooth_k(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->smooth_k, value_no_yes, value);
+}

@@ -228,12 +228,16 @@ static bool states_types(const struct scenario *s)
 static int check_scales(const struct scenario *s, const int *line, struct err *err)
 {
     char where[WHERE_BYTES];
+    if (s->smooth_k && (s->problem.v_in_k || !dtype_is_code((enum dtype)s->problem.k_dtype))) {
+        scenario_where(s, line, KEY_SMOOTH_K, where, sizeof where);
+        return err_set(err, ERR_INPUT, where, "expected K to be of codes beside it (shape.k_dtype), and V not in K");
+    }
     if (!scenario_stated(s, KEY_SCALES) || problem_has_codes(&s->problem))
         return 0;
     scenario_where(s, line, KEY_SCALES, where, sizeof where);
     return err_set(
         err, ERR_INPUT, where,
-        "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2 or u8), found none");
+        "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2, u8 or s8), found none");
 }
 
 static int lacks(const struct scenario *s, const int *line, enum scenario_key_id id, const char *wanted,

@@ -125,6 +125,7 @@ struct scenario {
     struct expect expect;
     struct launch_budget budget;
     int scales;      /* enum scenario_scales */
+    int smooth_k;    /* 1: codes of K are made of K less its mean over the keys of its head */
     int profile;     /* enum scenario_profile */
     int backend;     /* enum scenario_backend */
     int debug;       /* enum scenario_debug, of a GPU build */

@@ -14,6 +14,13 @@ size_t negate_elements(enum dtype t, void *data, size_t n)
     unsigned char *bytes = data;
     const size_t size = dtype_bytes(t);
     size_t lost = 0;
+    if (t == DTYPE_S8) {
+        for (size_t i = 0; i < n; i++) {
+            lost += bytes[i] == 0x80;
+            bytes[i] = bytes[i] == 0x80 ? 0x80 : (unsigned char)-bytes[i];
+        }
+        return lost;
+    }
     if (t == DTYPE_U8) {
         for (size_t i = 0; i < n; i++) {
             lost += bytes[i] == 0;

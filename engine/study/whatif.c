@@ -147,7 +147,8 @@ static int take_word(const char *word, struct whatif_choice *c)
         c->p_factor = x;
     } else if (word[0] != '\0' && word[1] == '=' && which && type_named(word + 2) >= 0) {
         c->type[which - letters] = type_named(word + 2);
-    } else if (strncmp(word, "p=", 2) == 0 && type_named(word + 2) >= 0 && type_named(word + 2) != DTYPE_U8) {
+    } else if (strncmp(word, "p=", 2) == 0 && type_named(word + 2) >= 0 &&
+               !dtype_is_step_code((enum dtype)type_named(word + 2))) {
         c->p_type = type_named(word + 2);
     } else {
         return -1;

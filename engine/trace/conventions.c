@@ -115,6 +115,8 @@ int conventions_operand(const struct asc_conventions *c, const struct asc_proble
     switch (c->quantized) {
     case ASC_QUANTIZED_U8:
         return DTYPE_U8;
+    case ASC_QUANTIZED_S8:
+        return DTYPE_S8;
     case ASC_QUANTIZED_E4M3:
         return DTYPE_E4M3;
     case ASC_QUANTIZED_E5M2:

@@ -179,7 +179,7 @@ static uint64_t pair_bytes(struct size *check, const struct asc_problem *p, int 
 
 static bool is_float(int dtype)
 {
-    return dtype >= 0 && dtype < DTYPE_COUNT && dtype != DTYPE_U8 && dtype != DTYPE_I32 && dtype != DTYPE_I64;
+    return dtype >= 0 && dtype < DTYPE_COUNT && !dtype_is_step_code(dtype) && dtype != DTYPE_I32 && dtype != DTYPE_I64;
 }
 
 int problem_check_lie(const struct asc_problem *p, const char *where, struct err *err)
@@ -305,9 +305,9 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         return -1;
     const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
     for (int i = 0; i < 3; i++)
-        if (!is_float(types[i]) && types[i] != DTYPE_U8)
+        if (!is_float(types[i]) && !dtype_is_step_code((enum dtype)types[i]))
             return err_set(err, ERR_INPUT, where,
-                           "%sdtype is %d; q, k and v must be of a floating-point type, or codes of type u8",
+                           "%sdtype is %d; q, k and v must be of a floating-point type, or codes of type u8 or s8",
                            (const char *const[]){"", "k_", "v_"}[i], types[i]);
     if (p->scale_rows < 0)
         return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",

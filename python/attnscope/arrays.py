@@ -12,11 +12,11 @@ from attnscope.safetensors import count
 Input = Tuple[str, List[int], bytes]  # dtype of safetensors, shape, values in C order
 
 TORCH = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "float8_e4m3fn": "F8_E4M3",
-         "float8_e5m2": "F8_E5M2", "uint8": "U8", "bool": "BOOL"}
-BUFFER = {"e": "F16", "f": "F32", "d": "F64", "B": "U8", "?": "BOOL"}
-TYPESTR = {"<f2": "F16", "<f4": "F32", "<f8": "F64", "|u1": "U8", "|b1": "BOOL"}
-# (code, bits) of DLPack; codes: 1 unsigned, 2 float, 4 bfloat, 6 bool, 10 and 12 float8_e4m3fn and float8_e5m2.
-DLPACK = {(2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (1, 8): "U8", (6, 8): "BOOL", (10, 8): "F8_E4M3",
+         "float8_e5m2": "F8_E5M2", "uint8": "U8", "int8": "I8", "bool": "BOOL"}
+BUFFER = {"e": "F16", "f": "F32", "d": "F64", "B": "U8", "b": "I8", "?": "BOOL"}
+TYPESTR = {"<f2": "F16", "<f4": "F32", "<f8": "F64", "|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
+# (code, bits) of DLPack; codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool, 10 and 12 float8_e4m3fn and float8_e5m2.
+DLPACK = {(2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (0, 8): "I8", (1, 8): "U8", (6, 8): "BOOL", (10, 8): "F8_E4M3",
           (12, 8): "F8_E5M2"}
 HOST = (1, 3, 11)  # devices of DLPack whose memory the CPU reads: CPU, CUDA's pinned memory and its ROCm twin
 

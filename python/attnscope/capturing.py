@@ -11,8 +11,8 @@ from attnscope.programs import Error, program
 
 _LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1), "THD": (None, 1, 0)}  # where batch, head and row stand
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
-          "float8_e5m2": "e5m2", "uint8": "u8"}
-_CODES = ("e4m3", "e5m2", "u8")
+          "float8_e5m2": "e5m2", "uint8": "u8", "int8": "s8"}
+_CODES = ("e4m3", "e5m2", "u8", "s8")
 
 
 class _Tensor(ctypes.Structure):

@@ -76,9 +76,23 @@ class Scales(InFolder):
             self.assertEqual((status, err), (0, ""), out)
             self.assertIn("d24" if "formats" in words else "rows:16,dims:24", out)
 
+    def test_smoothed_keys_lose_their_mean_and_move_no_weight(self):
+        codes = ("shape.dtype=f16", "shape.k_dtype=s8", "quant.scales=rows:16")
+        plain, smooth = self.right(*codes, name="p.st"), self.right(*codes, "quant.smooth_k=yes", name="s.st")
+        (_, before), (_, after) = self.values(plain, "input.k_given"), self.values(smooth, "input.k_given")
+        for head in range(2 * 2):
+            for d in range(0, 64, 21):
+                column = [(before[(head * 70 + row) * 64 + d], after[(head * 70 + row) * 64 + d]) for row in range(70)]
+                mean = sum(x for x, _ in column) / 70
+                self.assertTrue(all(abs(x - mean - y) < 2e-3 for x, y in column))
+        (_, o), (_, smoothed_o) = self.values(plain, "output.o"), self.values(smooth, "output.o")
+        self.assertLess(max(abs(x - y) for x, y in zip(o, smoothed_o)), 0.05)
+        self.assertNotEqual(*(self.values(file, "output.lse") for file in (plain, smooth)))
+
     def test_what_does_not_combine_is_refused(self):
         for kernel, settings, expected in (
                 (ROOT / "kernels/fp8_e4m3.cu", ("quant.scales=dims:16",), "does not accept scales of parts of a row"),
+                (KERNEL, ("shape.v_dtype=e4m3", "shape.k_dtype=f16", "quant.smooth_k=yes"), "expected K to be of codes"),
                 (KERNEL, ("quant.scales=dims:0",), "expected tensor, head, rows:N, dims:M or rows:N,dims:M"),
                 (KERNEL, ("quant.scales=dims:4,rows:4",), "expected tensor, head, rows:N, dims:M or rows:N,dims:M")):
             with self.subTest(expected=expected):
@@ -87,7 +101,7 @@ class Scales(InFolder):
                 self.assertIn(expected, err)
 
     def test_random_correct_runs(self):
-        for dtype, k_dtype in (("f16", "e4m3"), ("e5m2", "u8")):
+        for dtype, k_dtype in (("f16", "e4m3"), ("e5m2", "u8"), ("s8", "s8")):
             self.clean_runs("--small", "--sequences", "--blocks", "20", "11", "kernels/block_scales.cu", f"shape.dtype={dtype}",
                             f"shape.k_dtype={k_dtype}")
 

@@ -68,10 +68,10 @@ static void facts_lines(const struct formats_tensor *t, struct canvas *c, struct
     canvas_put_cut(c, area, 2, 0, STYLE_TEXT, line);
 }
 
-/* The i-th code by value: of floats the negative ones backwards, then from 0 on. */
+/* The i-th code by value: of s8 from -128 on, of floats the negative ones backwards, then from 0 on. */
 static uint8_t code_at(enum dtype type, int i)
 {
-    return (uint8_t)(type == DTYPE_U8 ? i : i < 128 ? 255 - i : i - 128);
+    return (uint8_t)(type == DTYPE_U8 ? i : type == DTYPE_S8 ? i - 128 : i < 128 ? 255 - i : i - 128);
 }
 
 static double logarithm(uint64_t n)

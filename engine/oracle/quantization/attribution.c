@@ -239,7 +239,7 @@ void attribution_keys(const struct attribution *a, enum player player, int row, 
    larger than f16's, or of f16 below its normal ones. */
 static double step_at(int type, double y)
 {
-    if (type == DTYPE_U8)
+    if (type >= 0 && dtype_is_step_code((enum dtype)type))
         return 1;
     return type == DTYPE_E4M3   ? fmax(0x1p-9, 0x1p-3 * fabs(y))
            : type == DTYPE_E5M2 ? fmax(0x1p-16, 0x1p-2 * fabs(y))

@@ -11,25 +11,25 @@ enum { BLOCK = 1024 };
 
 double formats_limit(enum dtype type)
 {
-    return type == DTYPE_U8 ? 127 : type == DTYPE_E4M3 ? (double)E4M3_MAX : (double)E5M2_MAX;
+    return dtype_is_step_code(type) ? 127 : type == DTYPE_E4M3 ? (double)E4M3_MAX : (double)E5M2_MAX;
 }
 
 /* Half the distance between the largest code and the one before it. */
 static double half_top_step(enum dtype type)
 {
-    return type == DTYPE_U8 ? 0.5 : type == DTYPE_E4M3 ? 16 : 4096;
+    return dtype_is_step_code(type) ? 0.5 : type == DTYPE_E4M3 ? 16 : 4096;
 }
 
 static bool subnormal(enum dtype type, uint8_t code)
 {
     const int mantissa = type == DTYPE_E4M3 ? 3 : 2, magnitude = code & 0x7F;
-    return type != DTYPE_U8 && magnitude && !(magnitude >> mantissa);
+    return !dtype_is_step_code(type) && magnitude && !(magnitude >> mantissa);
 }
 
-/* u8 has one negative number more than positive ones. */
+/* u8 and s8 have one negative number more than positive ones. */
 bool formats_beyond(enum dtype type, double y)
 {
-    const double most = formats_limit(type) + (type == DTYPE_U8 && y < 0 ? 1 : 0) + half_top_step(type);
+    const double most = formats_limit(type) + (dtype_is_step_code(type) && y < 0 ? 1 : 0) + half_top_step(type);
     return fabs(y) > most;
 }
 
@@ -106,7 +106,7 @@ void formats_round_trip(enum dtype type, float scale, const float *x, size_t n, 
 {
     for (size_t at = 0; at < n; at += BLOCK) {
         const int part = n - at < BLOCK ? (int)(n - at) : BLOCK;
-        if (type == DTYPE_U8)
+        if (dtype_is_step_code(type))
             round_steps(scale, x + at, part, out + at);
         else if (type == DTYPE_E4M3)
             round_floats(3, -6, E4M3_MAX, scale, x + at, part, out + at);

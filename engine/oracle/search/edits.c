@@ -51,7 +51,7 @@ int operand_type(const struct oracle_case *c, enum asc_channel operand)
     return values_p_type(c, &type) ? (int)type : -1;
 }
 
-/* The number that the bits of x are in another type of their size; a byte that is i32 is a signed one. */
+/* The number that the bits of x are in another type of their size; a byte that is i32 is one without a sign. */
 static double read_as(enum dtype own, enum dtype other, double x)
 {
     uint64_t bits = 0;
@@ -59,7 +59,7 @@ static double read_as(enum dtype own, enum dtype other, double x)
         x += ASC_U8_MIDPOINT;
     dtype_store(own, &bits, 0, x);
     if (other == DTYPE_I32)
-        return (int8_t)bits;
+        return (double)(uint8_t)bits;
     return other == DTYPE_U8 ? values_code(other, (uint8_t)bits) : dtype_load(other, &bits, 0);
 }
 
@@ -256,7 +256,10 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
                  dtype_name((enum dtype)operand_type(s->tiles[0].c, rule->rows.operand)), stage);
     else if (rule->reads)
         snprintf(out, bytes, "the bits of %s are read as %s%s", operand,
-                 rule->type == DTYPE_I32 ? "signed bytes" : dtype_name(rule->type), way);
+                 rule->type == DTYPE_I32  ? "bytes without a sign"
+                 : rule->type == DTYPE_S8 ? "signed bytes"
+                                          : dtype_name(rule->type),
+                 way);
     else if (rule->factor != 1) {
         char number[96];
         constant_say(s->tiles[0].c, rule->factor, number, sizeof number);

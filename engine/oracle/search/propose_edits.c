@@ -94,7 +94,7 @@ static void propose_both_moved(struct search *search)
 /* Q, K or V whose codes are read as another type. */
 static void propose_read(struct search *search, enum asc_channel operand)
 {
-    static const enum dtype types[] = {DTYPE_U8, DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2};
+    static const enum dtype types[] = {DTYPE_U8, DTYPE_S8, DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2};
     const struct oracle_case *c = search->sample->tiles[0].c;
     for (size_t i = 0; codes_use(c, operand) == CODES_DESCALED && i < sizeof types / sizeof types[0]; i++) {
         struct rule rule = rule_new(RULE_OPERAND);

@@ -462,13 +462,13 @@ void propose_quantized(struct search *search)
     rule.cuts = true;
     rule_try(search, &rule);
     rule.cuts = false;
-    rule.down = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.down = dtype_is_step_code(codes_type(source->coding.quantized));
     if (rule.down)
         rule_try(search, &rule);
     rule.down = false;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps < (codes_type(source->coding.quantized) == DTYPE_U8 ? 2 : 1); wraps++) {
+        for (int wraps = 0; wraps < (dtype_is_step_code(codes_type(source->coding.quantized)) ? 2 : 1); wraps++) {
             rule.wraps = wraps;
             rule.cost = 9 + wraps;
             if (wraps || fabs(rule.factor - 1) > 1e-6)
@@ -477,7 +477,7 @@ void propose_quantized(struct search *search)
     }
     rule.factor = 1;
     rule.is_signed = true;
-    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.wraps = dtype_is_step_code(codes_type(source->coding.quantized));
     rule.cost = 6;
     rule_try(search, &rule);
     rule.is_signed = rule.wraps = false;
@@ -492,7 +492,7 @@ void propose_quantized(struct search *search)
         return;
     propose_parts(search, rule, source->rows.rows);
     rule.rows.partly = true;
-    rule.wraps = codes_type(source->coding.quantized) == DTYPE_U8;
+    rule.wraps = dtype_is_step_code(codes_type(source->coding.quantized));
     rule.cost = 16;
     rule_try(search, &rule);
 }

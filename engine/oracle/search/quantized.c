@@ -63,7 +63,7 @@ static double scale_of(const struct rule *rule, const struct source *source, con
            rule->factor;
 }
 
-/* u8 has 256 codes, from -128 to 127 as values. */
+/* u8 and s8 have 256 codes, from -128 to 127 as values. */
 static double code_at(const struct rule *rule, enum dtype type, double y)
 {
     enum { CODES = 256, LEAST = -128 };
@@ -72,7 +72,7 @@ static double code_at(const struct rule *rule, enum dtype type, double y)
         return rint(y) - floor((rint(y) - LEAST) / CODES) * CODES;
     if (rule->down)
         return codes_round(type, floor(y));
-    if (!rule->cuts || type == DTYPE_U8)
+    if (!rule->cuts || dtype_is_step_code(type))
         return codes_round(type, rule->cuts ? trunc(y) : y);
     cut.type = type;
     return rule_rounded(&cut, y);

@@ -222,7 +222,7 @@ static void lies_are_named(void **state)
     (void)state;
     rewritten("\\\"k_dtype\\\":\\\"f16\\\"", "\\\"k_dtype\\\":\\\"f17\\\"",
               "k_dtype must be the name of an element type");
-    rewritten("\\\"k_dtype\\\":\\\"f16\\\"", "\\\"k_dtype\\\":\\\"i32\\\"", "k_dtype is 7");
+    rewritten("\\\"k_dtype\\\":\\\"f16\\\"", "\\\"k_dtype\\\":\\\"i32\\\"", "k_dtype is 8");
     rewritten("\\\"k_dtype\\\":\\\"f16\\\"", "\\\"k_dtype\\\":\\\"f32\\\"", "tensor 'input.k' is of type F16");
     rewritten("\\\"v_dtype\\\":\\\"u8\\\"", "\\\"v_dtype\\\":123456", "v_dtype must be the name of an element type");
     rewritten("\\\"scale_rows\\\":4", "\\\"scale_rows\\\":0", "tensor 'input.q_scale' has shape");
