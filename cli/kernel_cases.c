@@ -76,7 +76,9 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (p->lie != ASC_PACKED_QKV || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
            (p->lie != ASC_V_TRANSPOSED || hello->tensors & ASC_SUPPORTS(TRANSPOSED_V)) &&
            (!p->scale_dims || hello->tensors & ASC_SUPPORTS(SCALE_DIMS)) &&
-           (!p->v_in_k || hello->tensors & ASC_SUPPORTS(V_IN_K)) && (!p->rope || hello->tensors & ASC_SUPPORTS(ROPE)) &&
+           (!p->v_in_k || hello->tensors & ASC_SUPPORTS(V_IN_K)) &&
+           (p->dropout == 0 || hello->biases & ASC_SUPPORTS(DROPOUT)) &&
+           (!p->rope || hello->tensors & ASC_SUPPORTS(ROPE)) &&
            (!p->has_sink || hello->conventions.l_sink != ASC_SINK_NONE) &&
            (!scenario_stated(s, KEY_SCALES) || problem_has_codes(p));
 }
@@ -395,7 +397,7 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 
 /* What a registration says beside types. */
 static const char *const promises[] = {"layout=",     "alibi=",  "bias=",    "sink=",     "_lens=", "page_size=",
-                                       "head_dim_v=", "v_in_k=", "strides=", "left_pad=", "rope="};
+                                       "head_dim_v=", "v_in_k=", "strides=", "left_pad=", "rope=",  "dropout="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)

@@ -94,6 +94,7 @@ struct asc_problem {
     int32_t bias_kind; /* enum asc_bias: the score gets bias[batch][head][i][j] */
     int32_t
         mask_kind; /* enum asc_bias: query i sees key j where mask[batch][head][i][j] is not 0, and all else lets it */
+    int32_t keep_kind; /* enum asc_bias: with dropout, which dimensions `keep` has */
     /* 1: each sequence has a length of its own, from 0 to q_len or kv_len, see asc_q_len() and asc_kv_len(), which all
        that is said of q_len and kv_len is true of: the diagonal of a sequence is by its own lengths. With BHLD and BLHD
        the rows behind it hold NaN. */
@@ -112,6 +113,9 @@ struct asc_problem {
     int32_t rope, rope_dim, rope_offset;
     float rope_base;
     float scale;
+    /* Dropout: P.V takes the weight of query i and key j where keep[batch][head][i][j] is not 0, times 1 / (1 -
+       dropout), and 0 elsewhere; m and l take all. 0: there is none. */
+    float dropout;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     /* What the mask was made by, "": by no formula; what a score s behind the soft cap becomes, "": it stays. What a
        kernel computes of them stands in its code; here it may look whether that is what is asked for. */
@@ -131,6 +135,7 @@ struct asc_problem {
     const float *alibi;  /* [heads] slopes */
     const float *bias;   /* [batch or 1][heads or 1][q_len][kv_len], see asc_bias_strides() */
     const uint8_t *mask; /* as bias, see asc_mask_strides(): 1 or, where the key is hidden, 0 */
+    const uint8_t *keep; /* the same, asc_keep_strides(): 1 or, where the weight is dropped, 0 */
     /* [batch]; NULL: all are q_len, or kv_len. attnscope's side has them too. */
     const int32_t *q_lens, *kv_lens;
     /* [batch + 1]: row i of a sequence is row cu_seqlens_q[batch] + i of q and o, key j row cu_seqlens_k[batch] + j of
@@ -276,6 +281,11 @@ static inline struct asc_strides asc_mask_strides(const struct asc_problem *prob
     return asc_pair_strides(problem, problem->mask_kind);
 }
 
+static inline struct asc_strides asc_keep_strides(const struct asc_problem *problem)
+{
+    return asc_pair_strides(problem, problem->keep_kind);
+}
+
 /* How many elements it has; 0: there is none. */
 static inline uint64_t asc_pair_count(const struct asc_problem *problem, int32_t kind)
 {
@@ -292,6 +302,10 @@ static inline uint64_t asc_bias_count(const struct asc_problem *problem)
 static inline uint64_t asc_mask_count(const struct asc_problem *problem)
 {
     return asc_pair_count(problem, problem->mask_kind);
+}
+static inline uint64_t asc_keep_count(const struct asc_problem *problem)
+{
+    return asc_pair_count(problem, problem->keep_kind);
 }
 
 /* How split KV deals the kv tiles to its states: ranges of asc_split_tiles() each, one after the other; tile t to state
@@ -367,6 +381,8 @@ enum asc_l_from { ASC_L_UNROUNDED, ASC_L_ROUNDED };
 enum asc_l_sink { ASC_SINK_NONE, ASC_SINK_START, ASC_SINK_END, ASC_SINK_M_START };
 enum asc_u_phase { ASC_U_AFTER_PV, ASC_U_RESCALED };
 enum asc_u_norm { ASC_U_NORM_END, ASC_U_NORM_TILE };
+enum asc_dropout_factor { ASC_DROPOUT_AT_END, ASC_DROPOUT_AT_WEIGHTS };
+enum asc_p_dropout { ASC_P_UNDROPPED, ASC_P_DROPPED };
 enum asc_empty_row { ASC_EMPTY_GUARDED, ASC_EMPTY_COMPUTED };
 enum asc_quantized { ASC_QUANTIZED_GIVEN, ASC_QUANTIZED_U8, ASC_QUANTIZED_E4M3, ASC_QUANTIZED_E5M2, ASC_QUANTIZED_S8 };
 enum asc_quantized_by { ASC_BY_DIVISION, ASC_BY_RECIPROCAL };
@@ -400,8 +416,9 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
                                                 : head / (problem->heads / problem->kv_heads);
 }
 
-/* What a kernel may do with a score: add to it, hide it by a mask of any shape, compute a formula of it. */
-enum asc_addend { ASC_ALIBI, ASC_BIAS, ASC_MASK, ASC_SCORE_MOD };
+/* What a kernel may do with a score: add to it, hide it by a mask of any shape, compute a formula of it; and drop its
+   weight. */
+enum asc_addend { ASC_ALIBI, ASC_BIAS, ASC_MASK, ASC_SCORE_MOD, ASC_DROPOUT };
 
 /* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
 enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };

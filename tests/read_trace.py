@@ -65,9 +65,10 @@ class Trace(File):
         bias = {"none": None, "shared": [1, 1], "per-head": [1, heads], "per-batch": [batch, 1], "full": [batch, heads]}
         for name, shape in (("sink", [heads] if p["has_sink"] else None), ("alibi", [heads] if p["has_alibi"] else None),
                             ("bias", bias[p["bias_kind"]] and bias[p["bias_kind"]] + [p["q_len"], p["kv_len"]]),
-                            ("mask", bias[p.get("mask_kind", "none")] and bias[p["mask_kind"]] + [p["q_len"], p["kv_len"]])):
+                            ("mask", bias[p.get("mask_kind", "none")] and bias[p["mask_kind"]] + [p["q_len"], p["kv_len"]]),
+                            ("keep", bias[p.get("keep_kind", "none")] and bias[p["keep_kind"]] + [p["q_len"], p["kv_len"]])):
             if shape:
-                self.expect("input." + name, "U8" if name == "mask" else "F32", shape)
+                self.expect("input." + name, "U8" if name in ("mask", "keep") else "F32", shape)
                 known.add("input." + name)
         pages = -(-p["kv_len"] // p["page_size"]) if p.get("page_size") else 0
         for name, shape in (("q_lens", [batch] if p.get("has_q_lens") else None),

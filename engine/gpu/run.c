@@ -111,6 +111,7 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     p->alibi = to_pinned(run, p->alibi);
     p->bias = to_pinned(run, p->bias);
     p->mask = to_pinned(run, p->mask);
+    p->keep = to_pinned(run, p->keep);
     p->q_scale = to_pinned(run, p->q_scale);
     p->k_scale = to_pinned(run, p->k_scale);
     p->v_scale = to_pinned(run, p->v_scale);

@@ -154,10 +154,12 @@ static inline double bound_divide(double o)
 }
 
 /* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
-   scale over l is rounded, and its product with u. */
+   scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). */
 static inline double bound_descale(const struct oracle_case *c, double o, double bound, double scale)
 {
-    const double more = c->conventions.v_descale == ASC_V_OUTPUT ? 2 * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
+    const bool drops = c->keep.data && c->conventions.dropout_factor == ASC_DROPOUT_AT_END;
+    const double roundings = 2 * (c->conventions.v_descale == ASC_V_OUTPUT) + 5 * drops;
+    const double more = roundings > 0 ? roundings * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
     return (bound + more * BOUND_SLACK) * fabs(scale);
 }
 

@@ -3,6 +3,7 @@
 #include "engine/base/format.h"
 #include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/dropout.h"
 #include "engine/oracle/values.h"
 #include <math.h>
 #include <string.h>
@@ -195,7 +196,7 @@ double codes_v_times(const struct oracle_case *c, int first)
 
 double codes_o_times(const struct oracle_case *c)
 {
-    return c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0, 0) : 1;
+    return (c->conventions.v_descale == ASC_V_OUTPUT ? codes_scale(&c->v_codes, 0, 0) : 1) * dropout_of_output(c);
 }
 
 static double folded_scales(const struct oracle_case *c)

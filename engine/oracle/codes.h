@@ -61,7 +61,7 @@ double codes_step(const struct oracle_case *c, enum asc_channel ch, int r, int c
 /* What is left to multiply S by, [rows of the q tile] or [keys of the tile that begins at key `first`]: with "product"
    the scales. Returns whether they are not all 1 by convention. */
 bool codes_by(const struct oracle_case *c, enum asc_channel ch, int first, int n, double *by);
-/* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O. */
+/* What is left to multiply P V by, of the tile at key `first`, and U before it becomes O: the factor of dropout too. */
 double codes_v_times(const struct oracle_case *c, int first);
 double codes_o_times(const struct oracle_case *c);
 

@@ -3,6 +3,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/dropout.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/reference.h"
@@ -350,8 +351,10 @@ static void derive_u(struct walk *w)
         return;
     for (int i = 0; i < s->at.cols; i++) {
         const size_t at = (size_t)i * (size_t)w->c->head_dim_v + (size_t)w->at;
+        const bool dropped = w->c->conventions.p_dropout == ASC_P_DROPPED;
+        const double by = dropped ? 1 : dropout_keeps(&s->at, 0, i) * dropout_of_weights(w->c);
         put_term(w->out, i, (double[]){s->at.pv_p.value[i], s->at.of[asc_v].value[at]},
-                 (double[]){s->stage[asc_p].want[GLOBAL][i], s->input[asc_v].value[at]});
+                 (double[]){by * s->stage[asc_p].want[GLOBAL][i], s->input[asc_v].value[at]});
     }
     const struct sums sum = add_terms(w->out);
     put_step(w, "sum of p·v", "in float64", sum.got, sum.want);

@@ -3,6 +3,7 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/dropout.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/multiply.h"
@@ -277,7 +278,7 @@ struct operand local_p_frame(const struct oracle_case *c, const struct operands 
     return c->conventions.p_max == ASC_P_MAX_TILE ? x->tile_top : x->of[asc_m];
 }
 
-void local_p(const struct oracle_case *c, const struct operands *x, struct expected out)
+static void weights(const struct oracle_case *c, const struct operands *x, struct expected out)
 {
     const struct operand m = local_p_frame(c, x);
     const double m_natural = values_natural_m(c), factor = bound_p_factor(c);
@@ -304,6 +305,13 @@ void local_p(const struct oracle_case *c, const struct operands *x, struct expec
     }
 }
 
+void local_p(const struct oracle_case *c, const struct operands *x, struct expected out)
+{
+    weights(c, x, out);
+    if (x->keep && c->conventions.p_dropout == ASC_P_DROPPED)
+        dropout_apply(c, x, out.want, out.bound);
+}
+
 void local_advance(const struct oracle_case *c, struct judge_scratch *s)
 {
     const size_t row_bytes = (size_t)c->in_q.rows * sizeof(double), value_bytes = row_bytes * (size_t)c->head_dim_v;
@@ -328,12 +336,12 @@ void local_advance(const struct oracle_case *c, struct judge_scratch *s)
     to->u_exact = u->exact;
 }
 
-/* P is rounded after it was recorded, or was not recorded at all: from exact f32 values the rounded ones follow
-   exactly; from others, rounding may cost half a step more. One beyond the largest number of its type should have been
-   smaller: what saturation makes of it is no rounding. */
+/* What P.V takes of P is rounded after it was recorded, or was not recorded at all: from exact f32 values the rounded
+   ones follow exactly; from others, rounding may cost half a step more. One beyond the largest number of its type
+   should have been smaller: what saturation makes of it is no rounding. */
 static void round_weights(const struct stage *stage, enum dtype t, struct judge_scratch *s)
 {
-    const struct operand *p = &s->at.of[asc_p];
+    const struct operand own = s->at.pv_p, *p = &own;
     double *rounded = s->prepared.p_rounded, *rounded_loose = s->prepared.p_rounded_loose;
     const int n = stage->rows * stage->cols;
     double unit = 0;
@@ -354,9 +362,15 @@ void local_use_weights(const struct oracle_case *c, struct judge_scratch *s)
     struct operands *x = &s->at;
     enum dtype t;
     x->pv_p = x->l_p = x->of[asc_p];
+    if (x->keep) {
+        if (c->conventions.p_dropout == ASC_P_DROPPED)
+            weights(c, x, (struct expected){s->prepared.all, s->prepared.all_loose});
+        dropout_use_weights(c, s);
+    }
     if (!values_p_type(c, &t))
         return;
-    if (p->recorded && scratch_captured(s, c, asc_p)->dtype == t) {
+    const bool goes_on = !x->keep || c->conventions.p_dropout == ASC_P_DROPPED || dropout_of_weights(c) == 1;
+    if (p->recorded && goes_on && scratch_captured(s, c, asc_p)->dtype == t) {
         x->pv_p.loose = s->room.zero; /* what was recorded is what P.V takes */
         x->pv_p.exact = true;
     } else {

@@ -76,6 +76,11 @@ struct oracle_case {
     /* The masks of all heads and sequences; NULL: none. masks_at: from one sequence, head, row to the next. */
     const uint8_t *masks;
     struct asc_strides masks_at;
+    /* The same: 0 where dropout, of this probability, drops the weight. */
+    struct matrix keep;
+    const uint8_t *keeps;
+    struct asc_strides keeps_at;
+    double dropout;
     const char *mask_formula, *score_formula; /* what mask and score_mod were made of; "" or NULL: not known */
     const struct expression *score_mod;       /* what a score becomes behind the soft cap; NULL: it stays */
     int32_t place[2];                         /* batch, head */

@@ -3,6 +3,7 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/dropout.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
@@ -431,6 +432,17 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
     }
 }
 
+/* What goes on to P.V, and P where it is recorded as that. */
+static void drop_weights(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct stage *p = &s->stage[asc_p];
+    if (!s->at.keep)
+        return;
+    dropout_apply(c, &s->at, s->reference.weight, s->reference.weight_error);
+    if (c->conventions.p_dropout == ASC_P_DROPPED)
+        dropout_apply(c, &s->at, p->want[GLOBAL], p->bound[GLOBAL]);
+}
+
 /* What u of all tiles before this one is in this tile's frame, where it is recorded after its rescaling. */
 static void reference_late_u(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -577,7 +589,8 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
-        raise_row(head_dim_v, times, size_v + (size_t)key * (size_t)head_dim_v, s->reference.out_top);
+        raise_row(head_dim_v, times * dropout_of_weights(c), size_v + (size_t)key * (size_t)head_dim_v,
+                  s->reference.out_top);
     matrix_multiply(rows, head_dim_v, cols, times, s->reference.weight, cols, v, head_dim_v, want, 0);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->input[asc_v].lossy) {
@@ -619,6 +632,7 @@ void reference_tile(const struct oracle_case *c, struct judge_scratch *s)
     reference_alpha(c, s);
     reference_late_u(c, s);
     reference_p_l(c, s);
+    drop_weights(c, s);
     reference_u(c, s);
 }
 

@@ -157,9 +157,9 @@ static void lay_carried(struct carried *x, struct arena *a, const struct extents
     x->u_loose = take(a, e->R * e->D);
 }
 
-static void lay_prepared(struct prepared *x, struct arena *a, const struct extents *e, int biased)
+static void lay_prepared(struct prepared *x, struct arena *a, const struct extents *e, int biased, int drops)
 {
-    const size_t scores = e->R * e->C, bias = biased ? scores : 0;
+    const size_t scores = e->R * e->C, bias = biased ? scores : 0, dropped = drops ? scores : 0;
     x->folded_q = take(a, e->R * e->D);
     x->folded_bound = take(a, e->R * e->D);
     x->bias = take(a, bias);
@@ -173,6 +173,10 @@ static void lay_prepared(struct prepared *x, struct arena *a, const struct exten
     x->beta_loose = take(a, e->R);
     x->p_rounded = take(a, scores);
     x->p_rounded_loose = take(a, scores);
+    x->kept = take(a, dropped);
+    x->kept_loose = take(a, dropped);
+    x->all = take(a, dropped);
+    x->all_loose = take(a, dropped);
     x->lane_sum = take(a, e->R);
 }
 
@@ -261,7 +265,7 @@ static size_t lay(struct judge_scratch *s, const struct oracle_case *c, double *
     lay_stages(c, s, &a, &e);
     lay_inputs(s, &a, &e);
     lay_carried(&s->carried, &a, &e);
-    lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0);
+    lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0, c->keep.data != NULL);
     lay_reference(&s->reference, &a, &e);
     for (int side = 0; side < SIDES; side++)
         lay_merged(&s->merged[side], &a, &e, c->kv_splits > 1);
@@ -343,6 +347,8 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     s->at.mask = c->mask.data ? (const uint8_t *)c->mask.data + (ptrdiff_t)kv * c->bc : NULL;
     s->at.mask_row = c->mask.row_stride;
+    s->at.keep = c->keep.data ? (const uint8_t *)c->keep.data + (ptrdiff_t)kv * c->bc : NULL;
+    s->at.keep_row = c->keep.row_stride;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         if (!channel_per_kv(ch))
             continue;

@@ -45,6 +45,8 @@ struct operands {
     const int *hidden, *visible; /* [R] each row sees columns hidden .. visible - 1 of the tile, see operands_see() */
     const uint8_t *mask; /* [R], mask_row apart, of the tile's columns: not those that are 0; NULL: all of these */
     int64_t mask_row;
+    const uint8_t *keep; /* the same: which weights dropout keeps */
+    int64_t keep_row;
     bool s_recorded; /* S of this tile was captured */
     /* Of each channel the captured values, or where there are none the expected ones; Q, K and V as they are used. */
     struct operand of[ASC_CHANNELS];
@@ -102,6 +104,8 @@ struct prepared {
     double *tile_top, *tile_top_loose;   /* [R] */
     double *beta, *beta_loose;           /* [R] */
     double *p_rounded, *p_rounded_loose; /* [R][C] P as P.V takes it */
+    double *kept, *kept_loose;           /* [R][C], where there is dropout: P without what is dropped */
+    double *all, *all_loose;             /* [R][C], the same: P as if nothing were */
     double *lane_sum; /* [R] sums of the lanes of l; the never-written pattern where one of them is missing */
 };
 

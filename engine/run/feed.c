@@ -32,6 +32,7 @@ static bool same_tensor(const struct trace *a, const struct trace *b, char which
                          : which == 's' ? l->sink.bytes
                          : which == 'a' ? l->alibi.bytes
                          : which == 'm' ? l->mask.bytes
+                         : which == 'd' ? l->keep.bytes
                                         : l->bias.bytes;
     if (!of_a || !of_b)
         return of_a == of_b;
@@ -85,9 +86,9 @@ int feed_check(const struct trace *run, const struct trace *from, const char *pa
     if (!same_scales(run, from, 'q') || !same_scales(run, from, 'k') || !same_scales(run, from, 'v'))
         return err_set(err, ERR_INPUT, path, "cannot feed this run: its scales are not this run's inputs");
     if (!same_tensor(run, from, 's') || !same_tensor(run, from, 'a') || !same_tensor(run, from, 'b') ||
-        !same_tensor(run, from, 'm'))
+        !same_tensor(run, from, 'm') || !same_tensor(run, from, 'd'))
         return err_set(err, ERR_INPUT, path,
-                       "cannot feed this run: its sinks, biases or mask are not this run's inputs");
+                       "cannot feed this run: its sinks, biases, mask or kept weights are not this run's inputs");
     if (check_types(run, from, path, channels, err) != 0)
         return -1;
     for (int slot = 0; slot < run->layout.n_slots; slot++) {
@@ -113,6 +114,7 @@ int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, 
     problem.alibi = trace_tensor(run, 'a', &f32);
     problem.bias = trace_tensor(run, 'b', &f32);
     problem.mask = trace_tensor(run, 'm', &f32);
+    problem.keep = trace_tensor(run, 'd', &f32);
     problem.q_scale = trace_scales(run, 'q');
     problem.k_scale = trace_scales(run, 'k');
     problem.v_scale = trace_scales(run, 'v');

@@ -359,14 +359,14 @@ static int read_term(struct making *m, enum input_id i, const int n[4], float *o
     return result;
 }
 
-/* The mask of a file: what is not 0 is 1. 1: of no file. */
-static int read_mask(struct making *m, uint8_t *out)
+/* A mask, or which weights are kept, of a file: what is not 0 is 1. 1: of no file. */
+static int read_mask(struct making *m, enum input_id id, int32_t kind, uint8_t *out)
 {
-    const struct asc_strides strides = asc_mask_strides(&m->p);
+    const struct asc_strides strides = asc_pair_strides(&m->p, kind);
     const int n[4] = {strides.batch ? m->p.batch : 1, strides.head ? m->p.heads : 1, m->p.q_len, m->p.kv_len};
-    const size_t count = asc_mask_count(&m->p);
+    const size_t count = asc_pair_count(&m->p, kind);
     float *values = malloc(count * sizeof *values);
-    const int read = values ? read_term(m, INPUT_MASK, n, values) : err_no_memory(m->err, "", "the mask");
+    const int read = values ? read_term(m, id, n, values) : err_no_memory(m->err, "", "a mask");
     for (size_t i = 0; i < count && read == 0; i++)
         out[i] = values[i] != 0;
     free(values);
@@ -395,8 +395,9 @@ static int make_terms(struct making *m)
     out->alibi = p->has_alibi ? malloc((size_t)p->heads * sizeof(float)) : NULL;
     out->bias = n_bias ? malloc(n_bias * sizeof(float)) : NULL;
     out->mask = asc_mask_count(p) ? malloc(asc_mask_count(p)) : NULL;
-    if ((p->has_sink && !out->sink) || (p->has_alibi && !out->alibi) || (n_bias && !out->bias) ||
-        (asc_mask_count(p) && !out->mask))
+    out->keep = asc_keep_count(p) ? malloc(asc_keep_count(p)) : NULL;
+    if ((asc_keep_count(p) && !out->keep) || (p->has_sink && !out->sink) || (p->has_alibi && !out->alibi) ||
+        (n_bias && !out->bias) || (asc_mask_count(p) && !out->mask))
         return err_no_memory(m->err, "", "sinks, bias and mask");
     int read = out->sink ? read_term(m, INPUT_SINK, heads, out->sink) : 0;
     if (read > 0) {
@@ -407,8 +408,12 @@ static int make_terms(struct making *m)
         fill_alibi(p, out->alibi);
         read = 0;
     }
-    if (read == 0 && out->mask && (read = read_mask(m, out->mask)) > 0)
+    if (read == 0 && out->mask && (read = read_mask(m, INPUT_MASK, p->mask_kind, out->mask)) > 0)
         read = fill_mask(p, out->mask, m->err);
+    if (read == 0 && out->keep && (read = read_mask(m, INPUT_KEEP, p->keep_kind, out->keep)) > 0) {
+        fill_keep(p, &m->scenario->fill_keep, out->keep);
+        read = 0;
+    }
     if (read == 0 && out->bias && (read = read_term(m, INPUT_BIAS, bias, out->bias)) > 0) {
         fill_bias(p, &m->scenario->fill_bias, out->bias);
         read = check_fill(m, out->bias, n_bias, "bias");
@@ -444,6 +449,7 @@ struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_proble
     p->alibi = inputs->alibi;
     p->bias = inputs->bias;
     p->mask = inputs->mask;
+    p->keep = inputs->keep;
     p->page_table = inputs->page_table;
     return out;
 }
@@ -459,6 +465,7 @@ void inputs_free(struct run_inputs *inputs)
     free(inputs->alibi);
     free(inputs->bias);
     free(inputs->mask);
+    free(inputs->keep);
     free(inputs->page_table);
     *inputs = (struct run_inputs){0};
 }

@@ -14,7 +14,7 @@ struct run_inputs {
     void *codes[3];  /* where the tensor holds codes */
     float *scales[3];
     float *sink, *alibi, *bias; /* where the problem has them */
-    uint8_t *mask;
+    uint8_t *mask, *keep;
     int32_t *page_table;
 };
 

@@ -131,8 +131,8 @@ size_t fill_tensor_bytes(const struct asc_problem *p, int tensor)
     return problem_tensor_count(p, (enum problem_tensor_id)tensor) * dtype_bytes(fill_dtype(p, tensor));
 }
 
-/* Tensors 3 and 4 of the generator: sinks and bias. */
-enum { TENSOR_SINK = 3, TENSOR_BIAS };
+/* Tensors 3 to 5 of the generator: sinks, bias, and which weights dropout keeps. */
+enum { TENSOR_SINK = 3, TENSOR_BIAS, TENSOR_KEEP };
 
 void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out)
 {
@@ -156,4 +156,15 @@ void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out)
                 for (int key = 0; key < p->kv_len; key++)
                     out[stride.batch * b + stride.head * h + stride.row * row + key] =
                         (float)element_value(fill, TENSOR_BIAS, p->kv_len, b, h, row, key);
+}
+
+void fill_keep(const struct asc_problem *p, const struct fill *fill, uint8_t *out)
+{
+    const struct asc_strides stride = asc_keep_strides(p);
+    for (int b = 0; b < (stride.batch ? p->batch : 1); b++)
+        for (int h = 0; h < (stride.head ? p->heads : 1); h++)
+            for (int row = 0; row < p->q_len; row++)
+                for (int key = 0; key < p->kv_len; key++)
+                    out[stride.batch * b + stride.head * h + stride.row * row + key] =
+                        unit_interval(element_bits(fill->seed, TENSOR_KEEP, b, h, row, key)) >= (double)p->dropout;
 }

@@ -23,6 +23,8 @@ int scenario_settle_formulas(struct scenario *s, const int *line, struct err *er
     char spec[ARRAY_NAME_BYTES], where[WHERE_BYTES];
     if (p->score_mod[0] && parse(s, KEY_SCORE_MOD, line, &formula, err) != 0)
         return -1;
+    if (!scenario_input(s, INPUT_KEEP, spec))
+        p->keep_kind = p->dropout > 0 ? ASC_BIAS_FULL : ASC_BIAS_NONE;
     if (scenario_input(s, INPUT_MASK, spec)) {
         scenario_where(s, line, KEY_MASK, where, sizeof where);
         return scenario_stated(s, KEY_MASK)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const input_names[INPUT_COUNT] = {"q",    "k",    "v",       "sink",    "alibi",
-                                                     "bias", "mask", "q_scale", "k_scale", "v_scale"};
+static const char *const input_names[INPUT_COUNT] = {"q",    "k",    "v",       "sink",    "alibi",  "bias",
+                                                     "mask", "keep", "q_scale", "k_scale", "v_scale"};
 
 _Static_assert(KEY_INPUT_V_SCALE == KEY_INPUT_Q + INPUT_V_SCALE, "keys and inputs are in one order");
 
@@ -173,7 +173,7 @@ int scenario_view(const struct scenario *s, enum input_id i, const struct array 
     *out = (struct input_view){.length = {1, 1, 1, 1}};
     if (i <= INPUT_V)
         return view_tensor(s, i, a, out, err);
-    if (i == INPUT_BIAS || i == INPUT_MASK)
+    if (i >= INPUT_BIAS && i <= INPUT_KEEP)
         return view_bias(s, a, out, err);
     if (i >= INPUT_Q_SCALE)
         return view_scales(s, i, a, out, err);
@@ -374,7 +374,7 @@ static int take_flag(const struct taking *t, enum input_id i, enum scenario_key_
                    t->a.name, scenario_said(t->s, id));
 }
 
-/* A bias or mask: which dimensions it has follows from the file, unless that is stated. */
+/* A bias or mask: which dimensions it has follows from the file, unless that is stated, by a key of the shape. */
 static int take_pairs(struct taking *t, enum input_id i, enum scenario_key_id id, int32_t *kind)
 {
     struct asc_problem *p = &t->s->problem;
@@ -383,7 +383,7 @@ static int take_pairs(struct taking *t, enum input_id i, enum scenario_key_id id
     if (found != 0)
         return found > 0 ? 0 : -1;
     const bool of_trace = t->s->inputs.from_trace && key_of(t->s, i) == KEY_INPUT_FROM;
-    if (!scenario_stated(t->s, id) && !of_trace)
+    if ((id > KEY_INPUT_FROM || !scenario_stated(t->s, id)) && !of_trace)
         *kind = n[0] > 1 && n[1] > 1 ? ASC_BIAS_FULL
                 : n[0] > 1           ? ASC_BIAS_PER_BATCH
                 : n[1] > 1           ? ASC_BIAS_PER_HEAD
@@ -396,6 +396,20 @@ static int take_pairs(struct taking *t, enum input_id i, enum scenario_key_id id
                    same_length(t, i, "rows", p->q_len, n[2]) != 0 || same_length(t, i, "columns", p->kv_len, n[3]) != 0
                ? -1
                : 0;
+}
+
+/* Which weights are kept, of a file, which does not say by which probability. */
+static int take_keep(struct taking *t)
+{
+    struct asc_problem *p = &t->s->problem;
+    char where[WHERE_BYTES], spec[ARRAY_NAME_BYTES];
+    if (!scenario_input(t->s, INPUT_KEEP, spec))
+        return 0;
+    if (!(p->dropout > 0)) {
+        scenario_where(t->s, t->line, KEY_INPUT_KEEP, where, sizeof where);
+        return err_set(t->err, ERR_INPUT, where, "expected `shape.dropout` beside it, found none");
+    }
+    return take_pairs(t, INPUT_KEEP, KEY_INPUT_KEEP, &p->keep_kind);
 }
 
 static int take_heads(struct taking *t, enum input_id i, enum scenario_key_id id, int32_t *has)
@@ -436,6 +450,10 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
     if (!scenario_stated(s, KEY_MASK)) {
         p->mask_kind = of->mask_kind;
         memcpy(p->mask_formula, of->mask_formula, sizeof p->mask_formula);
+    }
+    if (!scenario_stated(s, KEY_DROPOUT)) {
+        p->dropout = of->dropout;
+        p->keep_kind = of->keep_kind;
     }
     if (!scenario_stated(s, KEY_SCORE_MOD))
         memcpy(p->score_mod, of->score_mod, sizeof p->score_mod);
@@ -526,7 +544,8 @@ static int look_from(struct taking *t, int types[3])
     in->found &= ~((!p->has_sink && scenario_stated(t->s, KEY_SINK) ? 1u << INPUT_SINK : 0) |
                    (!p->has_alibi && scenario_stated(t->s, KEY_ALIBI) ? 1u << INPUT_ALIBI : 0) |
                    (!p->bias_kind && scenario_stated(t->s, KEY_BIAS) ? 1u << INPUT_BIAS : 0) |
-                   (scenario_stated(t->s, KEY_MASK) ? 1u << INPUT_MASK : 0));
+                   (scenario_stated(t->s, KEY_MASK) ? 1u << INPUT_MASK : 0) |
+                   (p->dropout > 0 && !(in->from_trace && scenario_stated(t->s, KEY_DROPOUT)) ? 0 : 1u << INPUT_KEEP));
     return 0;
 }
 
@@ -575,7 +594,7 @@ int scenario_take_inputs(struct scenario *s, const int *line, struct err *err)
     return take_heads(&t, INPUT_SINK, KEY_SINK, &p->has_sink) != 0 ||
                    take_heads(&t, INPUT_ALIBI, KEY_ALIBI, &p->has_alibi) != 0 ||
                    take_pairs(&t, INPUT_BIAS, KEY_BIAS, &p->bias_kind) != 0 ||
-                   take_pairs(&t, INPUT_MASK, KEY_MASK, &p->mask_kind) != 0
+                   take_pairs(&t, INPUT_MASK, KEY_MASK, &p->mask_kind) != 0 || take_keep(&t) != 0
                ? -1
                : 0;
 }

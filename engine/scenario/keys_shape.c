@@ -129,6 +129,16 @@ int key_set_softcap(struct scenario *s, enum scenario_key_id id, const char *val
     return 0;
 }
 
+int key_set_dropout(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    double v;
+    if (value_real(value, &v) != 0 || !(v == 0 || ((float)v > 0 && (float)v < 1)))
+        return -1;
+    s->problem.dropout = (float)v;
+    return 0;
+}
+
 int key_set_sink(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;

@@ -35,6 +35,7 @@ enum input_id {
     INPUT_ALIBI,
     INPUT_BIAS,
     INPUT_MASK,
+    INPUT_KEEP,
     INPUT_Q_SCALE,
     INPUT_K_SCALE,
     INPUT_V_SCALE,
@@ -105,7 +106,7 @@ enum scenario_scales { SCALES_HEAD, SCALES_TENSOR, SCALES_BLOCKS };
 
 struct pool;
 
-#define SCENARIO_KEYS_MAX 112
+#define SCENARIO_KEYS_MAX 120
 #define INPUT_PATH_BYTES 480 /* of a file of inputs, and its array */
 
 struct scenario {
@@ -119,7 +120,8 @@ struct scenario {
     struct asc_problem problem; /* pointers NULL, but lengths, which are those below */
     int32_t *lens[2];           /* owned, [n_lens]: of q and of k and v, as they are stated; NULL: they are not */
     int n_lens[2];
-    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias; /* of what is of no file */
+    struct fill fill_q, fill_k, fill_v, fill_sink, fill_bias,
+        fill_keep; /* of what is of no file; of the last the seed */
     struct inputs inputs;
     struct capture capture;
     struct expect expect;
@@ -209,6 +211,8 @@ void fill_sink(const struct asc_problem *p, const struct fill *fill, float *out)
 void fill_alibi(const struct asc_problem *p, float *out);
 /* The bytes of the mask that the problem's formula says. */
 int fill_mask(const struct asc_problem *p, uint8_t *out, struct err *err);
+/* 1 with the probability 1 - dropout. */
+void fill_keep(const struct asc_problem *p, const struct fill *fill, uint8_t *out);
 void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
 
 /* Codes of such a tensor, in the problem's layout and the tensor's type, from its f16 values, none of which is NaN or

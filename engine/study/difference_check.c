@@ -91,9 +91,9 @@ static int check_types(const struct pair *x, struct err *err)
 static int check_inputs(const struct pair *x, struct err *err)
 {
     static const char letters[] = "qkvsabm";
-    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias", "mask"};
+    static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias", "mask", "kept weights"};
     const struct layout *l = &x->a->layout;
-    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias, &l->mask};
+    const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias, &l->mask, &l->keep};
     for (int i = 0; letters[i]; i++) {
         enum dtype t;
         const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);

@@ -276,11 +276,17 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
     if ((p->has_sink | p->has_alibi) & ~1)
         return err_set(err, ERR_INPUT, where, "has_sink is %d, has_alibi %d; both must be 0 or 1", p->has_sink,
                        p->has_alibi);
-    const int32_t kinds[] = {p->bias_kind, p->mask_kind};
-    for (int i = 0; i < 2; i++)
+    const int32_t kinds[] = {p->bias_kind, p->mask_kind, p->keep_kind};
+    for (int i = 0; i < 3; i++)
         if (kinds[i] < ASC_BIAS_NONE || kinds[i] > ASC_BIAS_FULL)
-            return err_set(err, ERR_INPUT, where, "%s_kind is %d; it must be 0 to %d", i ? "mask" : "bias", kinds[i],
-                           ASC_BIAS_FULL);
+            return err_set(err, ERR_INPUT, where, "%s_kind is %d; it must be 0 to %d",
+                           (const char *const[]){"bias", "mask", "keep"}[i], kinds[i], ASC_BIAS_FULL);
+    if (!(p->dropout >= 0 && p->dropout < 1) || (p->dropout > 0) != (p->keep_kind != ASC_BIAS_NONE))
+        return err_set(
+            err, ERR_INPUT, where,
+            "dropout is %g, keep_kind %d; expected 0 (none) and 0, or less than 1 and what says which weights "
+            "are kept",
+            (double)p->dropout, p->keep_kind);
     if (!memchr(p->mask_formula, '\0', sizeof p->mask_formula) || !memchr(p->score_mod, '\0', sizeof p->score_mod))
         return err_set(err, ERR_INPUT, where, "a formula is longer than %d bytes", ASC_FORMULA_BYTES - 1);
     if (p->layout < ASC_BHLD || p->layout > ASC_THD)
@@ -371,7 +377,7 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.o = NULL;
     bare.lse = NULL;
     bare.sink = bare.alibi = bare.bias = NULL;
-    bare.mask = NULL;
+    bare.mask = bare.keep = NULL;
     bare.q_scale = bare.k_scale = bare.v_scale = NULL;
     bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
     bare.rope_cos = bare.rope_sin = NULL;
@@ -410,10 +416,10 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     if (p->rope > ASC_ROPE_NONE && p->rope <= ASC_ROPE_HALF)
         snprintf(values + strlen(values), sizeof values - strlen(values), " rope %s %d", problem_rope_names[p->rope],
                  (int)p->rope_dim);
-    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "", p->has_sink ? " sink" : "",
-             p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
+    snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "",
+             p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
              p->mask_kind != ASC_BIAS_NONE ? " mask" : "", p->score_mod[0] ? " score_mod" : "",
-             p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
+             p->dropout > 0 ? " dropout" : "", p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
 }
 
 static int plan_check(const struct asc_plan *plan, const struct layout_types *types, struct err *err)
@@ -551,6 +557,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.alibi = part(&size, p->has_alibi ? head_bytes : 0, DTYPE_F32);
     l.bias = part(&size, pair_bytes(&size, p, p->bias_kind, DTYPE_F32), DTYPE_F32);
     l.mask = part(&size, pair_bytes(&size, p, p->mask_kind, DTYPE_U8), DTYPE_U8);
+    l.keep = part(&size, pair_bytes(&size, p, p->keep_kind, DTYPE_U8), DTYPE_U8);
     place_codes(p, &l, &size);
     const uint64_t length_bytes = tensor_bytes(&size, p->batch, 1, 1, 1, DTYPE_I32);
     l.q_lens = part(&size, p->has_q_lens ? length_bytes : 0, DTYPE_I32);

@@ -37,7 +37,7 @@ struct layout_part {
 struct layout {
     struct layout_part q, k, v, o, lse;
     struct layout_part sink, alibi, bias;         /* f32; 0 bytes where the problem has none */
-    struct layout_part mask;                      /* u8, 0 or 1; 0 bytes as above */
+    struct layout_part mask, keep;                /* u8, 0 or 1; 0 bytes as above */
     struct layout_part q_scale, k_scale, v_scale; /* f32, of a tensor of codes; 0 bytes where it holds none */
     struct layout_part q_given, k_given, v_given; /* f16: what codes were made from; 0 bytes as above */
     /* i32 [batch], [batch], [batch][asc_table_pages()]; 0 bytes where the problem has none. q, k, v and o are [batch]

@@ -47,16 +47,16 @@ static int same_layout(const struct layout *a, const struct layout *b)
     int same = same_part(&a->q, &b->q) && same_part(&a->k, &b->k) && same_part(&a->v, &b->v) &&
                same_part(&a->o, &b->o) && same_part(&a->lse, &b->lse) && same_part(&a->sink, &b->sink) &&
                same_part(&a->alibi, &b->alibi) && same_part(&a->bias, &b->bias) && same_part(&a->mask, &b->mask) &&
-               same_part(&a->q_scale, &b->q_scale) && same_part(&a->k_scale, &b->k_scale) &&
-               same_part(&a->v_scale, &b->v_scale) && same_part(&a->q_given, &b->q_given) &&
-               same_part(&a->k_given, &b->k_given) && same_part(&a->v_given, &b->v_given) &&
-               same_part(&a->q_lens, &b->q_lens) && same_part(&a->kv_lens, &b->kv_lens) &&
-               same_part(&a->page_table, &b->page_table) && same_part(&a->states, &b->states) &&
-               same_part(&a->slots, &b->slots) && same_part(&a->slot_index, &b->slot_index) &&
-               same_part(&a->dropped, &b->dropped) && same_part(&a->mistyped, &b->mistyped) &&
-               a->stamps_offset == b->stamps_offset && a->values_offset == b->values_offset &&
-               a->total_bytes == b->total_bytes && a->n_slots == b->n_slots && a->q_tiles == b->q_tiles &&
-               a->kv_tiles == b->kv_tiles && a->warps == b->warps;
+               same_part(&a->keep, &b->keep) && same_part(&a->q_scale, &b->q_scale) &&
+               same_part(&a->k_scale, &b->k_scale) && same_part(&a->v_scale, &b->v_scale) &&
+               same_part(&a->q_given, &b->q_given) && same_part(&a->k_given, &b->k_given) &&
+               same_part(&a->v_given, &b->v_given) && same_part(&a->q_lens, &b->q_lens) &&
+               same_part(&a->kv_lens, &b->kv_lens) && same_part(&a->page_table, &b->page_table) &&
+               same_part(&a->states, &b->states) && same_part(&a->slots, &b->slots) &&
+               same_part(&a->slot_index, &b->slot_index) && same_part(&a->dropped, &b->dropped) &&
+               same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
+               a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
+               a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct asc_channel_map *x = &a->channel[ch], *y = &b->channel[ch];
         const struct asc_stamp_map *s = &a->stamp[ch], *t = &b->stamp[ch];
@@ -157,6 +157,7 @@ int trace_attach(int fd, struct asc_problem *problem, struct asc_plan *plan, str
     problem->alibi = live_part(trace, &l->alibi);
     problem->bias = live_part(trace, &l->bias);
     problem->mask = live_part(trace, &l->mask);
+    problem->keep = live_part(trace, &l->keep);
     problem->q_scale = live_part(trace, &l->q_scale);
     problem->k_scale = live_part(trace, &l->k_scale);
     problem->v_scale = live_part(trace, &l->v_scale);

@@ -171,6 +171,7 @@ const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype)
                                      : which == 'a' ? &l->alibi
                                      : which == 'b' ? &l->bias
                                      : which == 'm' ? &l->mask
+                                     : which == 'd' ? &l->keep
                                                     : NULL;
     if (!part || !part->bytes)
         return NULL;
@@ -416,6 +417,7 @@ static const struct {
               {"alibi", offsetof(struct layout, alibi)},
               {"bias", offsetof(struct layout, bias)},
               {"mask", offsetof(struct layout, mask)},
+              {"keep", offsetof(struct layout, keep)},
               {"q_scale", offsetof(struct layout, q_scale)},
               {"k_scale", offsetof(struct layout, k_scale)},
               {"v_scale", offsetof(struct layout, v_scale)},

@@ -189,8 +189,8 @@ enum trace_lse trace_lse(const struct trace *t);
 /* kv is ignored for channels that exist once per slot. */
 struct tile trace_tile(const struct trace *t, enum asc_channel ch, int slot, int kv);
 
-/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias, 'm' mask: NULL
-   where the problem has none. */
+/* Full tensors: 'q', 'k', 'v', 'o' in the problem's layout, 'L' for lse. 's' sink, 'a' alibi, 'b' bias, 'm' mask, 'd'
+   the weights that dropout keeps: NULL where the problem has none. */
 const void *trace_tensor(const struct trace *t, char which, enum dtype *dtype);
 /* 'q' or 'k' as RoPE leaves it, f32, where trace_tensor() has it; NULL where memory ran out. Of a trace with RoPE whose
    inputs are there. */

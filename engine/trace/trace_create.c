@@ -230,11 +230,11 @@ static int write_header(int fd, const struct trace *t, const struct layout_types
 /* The gaps between the parts, which are laid out in this order. */
 static int write_gaps(int fd, const struct layout *l, struct err *err)
 {
-    enum { PARTS = 23 };
+    enum { PARTS = 24 };
     const struct layout_part *parts[PARTS] = {
-        &l->q,       &l->k,          &l->v,       &l->o,       &l->lse,        &l->sink,    &l->alibi,   &l->bias,
-        &l->mask,    &l->q_scale,    &l->k_scale, &l->v_scale, &l->q_given,    &l->k_given, &l->v_given, &l->q_lens,
-        &l->kv_lens, &l->page_table, &l->states,  &l->slots,   &l->slot_index, &l->dropped, &l->mistyped};
+        &l->q,      &l->k,       &l->v,          &l->o,       &l->lse,     &l->sink,       &l->alibi,   &l->bias,
+        &l->mask,   &l->keep,    &l->q_scale,    &l->k_scale, &l->v_scale, &l->q_given,    &l->k_given, &l->v_given,
+        &l->q_lens, &l->kv_lens, &l->page_table, &l->states,  &l->slots,   &l->slot_index, &l->dropped, &l->mistyped};
     int result = write_zeros(fd, 0, l->q.offset, err);
     for (size_t i = 0; i < PARTS && result == 0; i++)
         result = write_zeros(fd, parts[i]->offset + parts[i]->bytes,
@@ -272,10 +272,10 @@ static int write_terms(int fd, const struct layout *l, const struct asc_problem 
     const struct {
         const void *from;
         const struct layout_part *to;
-    } parts[] = {{terms->q_lens, &l->q_lens},  {terms->kv_lens, &l->kv_lens}, {terms->page_table, &l->page_table},
-                 {terms->sink, &l->sink},      {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
-                 {terms->mask, &l->mask},      {terms->q_scale, &l->q_scale}, {terms->k_scale, &l->k_scale},
-                 {terms->v_scale, &l->v_scale}};
+    } parts[] = {{terms->q_lens, &l->q_lens},   {terms->kv_lens, &l->kv_lens}, {terms->page_table, &l->page_table},
+                 {terms->sink, &l->sink},       {terms->alibi, &l->alibi},     {terms->bias, &l->bias},
+                 {terms->mask, &l->mask},       {terms->keep, &l->keep},       {terms->q_scale, &l->q_scale},
+                 {terms->k_scale, &l->k_scale}, {terms->v_scale, &l->v_scale}};
     int failed = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !failed; i++)
         failed = parts[i].from ? write_at(fd, parts[i].from, parts[i].to->bytes, parts[i].to->offset, err)

@@ -108,6 +108,8 @@ static void add_terms(struct list *list, const struct asc_problem *p, struct lay
         add_pairs(list, "bias", p, p->bias_kind, &l->bias);
     if (p->mask_kind != ASC_BIAS_NONE)
         add_pairs(list, "mask", p, p->mask_kind, &l->mask);
+    if (p->keep_kind != ASC_BIAS_NONE)
+        add_pairs(list, "keep", p, p->keep_kind, &l->keep);
 }
 
 /* Beside a tensor of codes: its scales, and what it was made from. */

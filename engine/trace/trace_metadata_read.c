@@ -153,7 +153,11 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
     }
     if (json_object_get(from, "rope_base") && get_float(e, from, "rope_base", &p->rope_base) != 0)
         return -1;
+    if (json_object_get(from, "dropout") && get_float(e, from, "dropout", &p->dropout) != 0)
+        return -1;
     if (get_name(e, from, "mask_kind", problem_bias_names, "which dimensions a mask has", &p->mask_kind) != 0 ||
+        get_name(e, from, "keep_kind", problem_bias_names, "which dimensions the kept weights have", &p->keep_kind) !=
+            0 ||
         get_name(e, from, "strides", problem_lie_names, "how arrays lie", &p->lie) != 0 ||
         get_name(e, from, "rope", problem_rope_names, "how RoPE pairs elements", &p->rope) != 0)
         return -1;

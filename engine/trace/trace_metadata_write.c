@@ -74,6 +74,10 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "rope_offset", json_integer(p->rope_offset));
         json_object_set_new(value, "rope_base", json_real((double)p->rope_base));
     }
+    if (p->dropout > 0) {
+        json_object_set_new(value, "dropout", json_real((double)p->dropout));
+        json_object_set_new(value, "keep_kind", json_string(problem_bias_names[p->keep_kind]));
+    }
     if (p->mask_kind)
         json_object_set_new(value, "mask_kind", json_string(problem_bias_names[p->mask_kind]));
     if (p->mask_formula[0])

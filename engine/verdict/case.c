@@ -277,14 +277,16 @@ static void take_biases(const struct trace *t, const int32_t place[3], int rows,
     }
 }
 
-static void take_mask(const struct trace *t, const int32_t place[3], int rows, struct oracle_case *c)
+/* which: 'm' mask, 'd' which weights dropout keeps. all, at: those of all heads and sequences. */
+static struct matrix mask_rows(const struct trace *t, char which, const int32_t place[3], int rows, const uint8_t **all,
+                               struct asc_strides *at)
 {
     enum dtype u8;
-    const struct asc_strides s = c->masks_at = asc_mask_strides(&t->problem);
-    c->masks = trace_tensor(t, 'm', &u8);
-    if (c->masks)
-        c->mask = (struct matrix){c->masks + s.batch * place[0] + s.head * place[1] + s.row * place[2] * t->plan.br,
-                                  DTYPE_U8, s.row, rows, t->problem.kv_len};
+    const struct asc_strides s = *at = which == 'm' ? asc_mask_strides(&t->problem) : asc_keep_strides(&t->problem);
+    *all = trace_tensor(t, which, &u8);
+    return *all ? (struct matrix){*all + s.batch * place[0] + s.head * place[1] + s.row * place[2] * t->plan.br,
+                                  DTYPE_U8, s.row, rows, t->problem.kv_len}
+                : (struct matrix){0};
 }
 
 /* Sink, slope, bias and mask of this head; splits. */
@@ -302,7 +304,9 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     if (alibi)
         c->alibi_slope = (double)alibi[place[1]];
     take_biases(t, place, rows, c);
-    take_mask(t, place, rows, c);
+    c->mask = mask_rows(t, 'm', place, rows, &c->masks, &c->masks_at);
+    c->keep = mask_rows(t, 'd', place, rows, &c->keeps, &c->keeps_at);
+    c->dropout = (double)t->problem.dropout;
     c->score_mod = t->score_mod;
     c->mask_formula = t->problem.mask_formula;
     c->score_formula = t->problem.score_mod;
@@ -431,6 +435,7 @@ void slot_case_row(struct slot_case *c, int row)
     keep_row(&o->in_q, row);
     keep_row(&o->bias, row);
     keep_row(&o->mask, row);
+    keep_row(&o->keep, row);
     o->q_codes.first += row;
     o->q_position += row;
     o->q_tile = o->q_tile * o->br + row;

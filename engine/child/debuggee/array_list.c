@@ -16,6 +16,7 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_ALIBI] = "the ALiBi slopes",
     [ARRAY_BIAS] = "the bias",
     [ARRAY_MASK] = "the mask",
+    [ARRAY_KEEP] = "the weights kept by dropout",
     [ARRAY_Q_SCALE] = "the scales of Q",
     [ARRAY_K_SCALE] = "the scales of K",
     [ARRAY_V_SCALE] = "the scales of V",
@@ -202,25 +203,26 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
     const size_t queries = (size_t)p->batch * (size_t)p->heads * (size_t)p->q_len;
     const size_t head_bytes = (size_t)p->heads * sizeof(float), lens_bytes = (size_t)p->batch * sizeof(int32_t);
     const int o_dtype = problem_o_dtype(p, kernel->o_dtype);
-    *list =
-        (struct array_list){.of = *problem,
-                            .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->mask, p->q_scale, p->k_scale,
-                                   p->v_scale, p->q_lens, p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
-                            .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
-                                      [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
-                                      [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
-                                      [ARRAY_MASK] = asc_mask_count(p),
-                                      [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, TENSOR_Q),
-                                      [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, TENSOR_K),
-                                      [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, TENSOR_V),
-                                      [ARRAY_Q_LENS] = p->q_lens ? lens_bytes : 0,
-                                      [ARRAY_KV_LENS] = p->kv_lens ? lens_bytes : 0,
-                                      [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
-                                      [ARRAY_LSE] = queries * sizeof(float),
-                                      [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
-                            .dtype = {p->dtype,  p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,
-                                      DTYPE_F32, DTYPE_F32,  DTYPE_F32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
-                                      DTYPE_I32, DTYPE_I32,  DTYPE_F32,  DTYPE_F32, o_dtype,   DTYPE_F32, -1}};
+    *list = (struct array_list){
+        .of = *problem,
+        .at = {p->q, p->k, p->v, p->sink, p->alibi, p->bias, p->mask, p->keep, p->q_scale, p->k_scale, p->v_scale,
+               p->q_lens, p->kv_lens, [ARRAY_PAGE_TABLE] = p->page_table},
+        .bytes = {[ARRAY_SINK] = p->sink ? head_bytes : 0,
+                  [ARRAY_ALIBI] = p->alibi ? head_bytes : 0,
+                  [ARRAY_BIAS] = asc_bias_count(p) * sizeof(float),
+                  [ARRAY_MASK] = asc_mask_count(p),
+                  [ARRAY_KEEP] = asc_keep_count(p),
+                  [ARRAY_Q_SCALE] = scale_bytes(p, p->q_scale, TENSOR_Q),
+                  [ARRAY_K_SCALE] = scale_bytes(p, p->k_scale, TENSOR_K),
+                  [ARRAY_V_SCALE] = scale_bytes(p, p->v_scale, TENSOR_V),
+                  [ARRAY_Q_LENS] = p->q_lens ? lens_bytes : 0,
+                  [ARRAY_KV_LENS] = p->kv_lens ? lens_bytes : 0,
+                  [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
+                  [ARRAY_LSE] = queries * sizeof(float),
+                  [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
+        .dtype = {p->dtype,  p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,  DTYPE_U8,
+                  DTYPE_F32, DTYPE_F32,  DTYPE_F32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
+                  DTYPE_I32, DTYPE_F32,  DTYPE_F32,  o_dtype,   DTYPE_F32, -1}};
     bool failed = make_inputs(list) != 0;
     const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
     list->bytes[ARRAY_O] = (size_t)o.elements * dtype_bytes((enum dtype)o_dtype);
@@ -257,6 +259,7 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->alibi = at[ARRAY_ALIBI];
     problem->bias = at[ARRAY_BIAS];
     problem->mask = at[ARRAY_MASK];
+    problem->keep = at[ARRAY_KEEP];
     problem->q_scale = at[ARRAY_Q_SCALE];
     problem->k_scale = at[ARRAY_K_SCALE];
     problem->v_scale = at[ARRAY_V_SCALE];

@@ -16,6 +16,7 @@ enum {
     ARRAY_ALIBI,
     ARRAY_BIAS,
     ARRAY_MASK,
+    ARRAY_KEEP,
     ARRAY_Q_SCALE,
     ARRAY_K_SCALE,
     ARRAY_V_SCALE,

@@ -31,6 +31,11 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "bias (kernel.biases)";
     if (problem->mask_kind != ASC_BIAS_NONE && !(kernel->biases & ASC_SUPPORTS(MASK)))
         return "a mask of its own (shape.mask, kernel.biases)";
+    if (problem->dropout > 0 && !(kernel->biases & ASC_SUPPORTS(DROPOUT)))
+        return "dropout (shape.dropout, kernel.biases)";
+    if (problem->dropout > 0 && (kernel->conventions.quantized != ASC_QUANTIZED_GIVEN || problem_has_codes(problem) ||
+                                 kernel->conventions.l_from != ASC_L_UNROUNDED))
+        return "dropout where there are codes, or where l sums rounded weights (conventions quantized, l_from)";
     if (problem->score_mod[0] && !(kernel->biases & ASC_SUPPORTS(SCORE_MOD)))
         return "a formula of the score (shape.score_mod, kernel.biases)";
     const uint32_t sequences = kernel->run ? ~0u : kernel->sequences;
