@@ -95,7 +95,7 @@ int scenario_unknown(const char *section, const char *name, const char *where, s
 {
     const int of = scenario_section(section);
     const bool known = of >= 0;
-    char names[256] = "", found[80];
+    char names[512] = "", found[80];
     size_t used = 0;
     for (int i = 0; i < (known ? (int)KEY_COUNT : (int)SECTION_COUNT); i++) {
         if (known && (int)scenario_keys[i].section != of)

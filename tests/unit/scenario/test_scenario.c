@@ -221,7 +221,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 48);
+    assert_int_equal(values, 49);
 }
 
 /* A shape that is given as a whole takes the place of what was stated of lengths and scale; what follows may change it.
@@ -272,7 +272,7 @@ static void test_everything_stated(void **state)
         "[shape] ; the problem\n"
         "scale = 0.3\nhead_dim = 128\nkv_heads = 2\nheads = 6\nbatch = 3\nkv_len = 333\n"
         "q_len = 200\ncausal = bottom-right\nlayout = BLHD\ndtype = bf16\n"
-        "sink = yes\nalibi = yes\nbias = per-batch\nmask = j <= i || h == 1\nscore_mod = s * 0.5\n"
+        "sink = yes\nalibi = yes\nbias = per-batch\nmask = j <= i || h == 1\nscore_mod = s * 0.5\ndropout = 0.25\n"
         "[fill]\n"
         "k.kind = one-hot\nkind = uniform\nq.sigma = 0.5\nsigma = 2\nv.seed = 7\n"
         "seed = 18446744073709551615\nsink.sigma = 3\nbias.kind = arange\nbias.seed = 8\n"
@@ -311,6 +311,7 @@ static void test_everything_stated(void **state)
     assert_int_equal(p->mask_kind, ASC_BIAS_PER_HEAD);
     assert_string_equal(p->mask_formula, "j <= i || h == 1");
     assert_string_equal(p->score_mod, "s * 0.5");
+    assert_true(p->dropout == 0.25f && p->keep_kind == ASC_BIAS_FULL);
     /* Of the common keys, sinks and bias follow the seed alone. */
     assert_int_equal(s.fill_sink.kind, FILL_NORMAL);
     assert_int_equal(s.fill_bias.kind, FILL_ARANGE);
@@ -347,7 +348,7 @@ static void test_everything_stated(void **state)
     assert_string_equal(s.expect.event_at, "row[i + 1] += x; y");
     assert_int_equal(s.expect.stopped, 1u << EVENT_ADDRESS | 1u << EVENT_LAUNCH);
     assert_int_equal(s.expect.no_culprits, 0);
-    assert_int_equal(s.expect.line_of_expect, 39);
+    assert_int_equal(s.expect.line_of_expect, 40);
     scenario_free(&s);
 }
 

@@ -20,6 +20,7 @@ static int draw(int below)
 
 static struct asc_problem random_problem(void)
 {
+    const int keep_kind = draw(ASC_BIAS_FULL + 1);
     static const int inputs[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_E4M3, DTYPE_E5M2, DTYPE_U8};
     const int kv_heads = 1 + draw(3);
     return (struct asc_problem){.batch = 1 + draw(2),
@@ -39,6 +40,8 @@ static struct asc_problem random_problem(void)
                                 .has_alibi = draw(2),
                                 .bias_kind = draw(ASC_BIAS_FULL + 1),
                                 .mask_kind = draw(ASC_BIAS_FULL + 1),
+                                .keep_kind = keep_kind,
+                                .dropout = keep_kind ? 0.5f : 0,
                                 .scale = 1.0f};
 }
 
@@ -164,6 +167,7 @@ static void check_one(void)
     take_part(taken, &l, &l.alibi, p.has_alibi ? heads * 4 : 0);
     take_part(taken, &l, &l.bias, biases[p.bias_kind] * pairs * 4);
     take_part(taken, &l, &l.mask, biases[p.mask_kind] * pairs);
+    take_part(taken, &l, &l.keep, biases[p.keep_kind] * pairs);
     take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
     take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
