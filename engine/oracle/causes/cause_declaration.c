@@ -60,8 +60,25 @@ static void fold(const struct candidate *k, const struct oracle_case *c)
     }
 }
 
+/* Whether the tile has weights that were captured, and keys that a row does not see, all of these without a weight. */
+static bool is_masked_behind(const struct walk_tile *tile)
+{
+    const struct matrix *p = &tile->c->captured[tile->s->at.kv * ASC_CHANNELS + asc_p];
+    int hidden = 0;
+    for (int r = 0; p->data && r < p->rows; r++)
+        for (int col = 0; col < p->cols; col++) {
+            if (cause_sees(tile, r, col))
+                continue;
+            if (dtype_load(p->dtype, p->data, (size_t)(r * p->row_stride + col)) != 0)
+                return false;
+            hidden++;
+        }
+    return hidden > 0;
+}
+
 /* S recorded early is read behind mask and cap by what comes next. Where the maximum is that of S as it was captured,
-   and could not be that of S behind them, the kernel goes on with it: nothing was recorded early. */
+   and could not be that of S behind them, the kernel goes on with it: nothing was recorded early, unless it is masked
+   later still. */
 static bool goes_on(const struct candidate *k, const struct oracle_case *c)
 {
     const struct walk_tile *tile = k->tile;
@@ -81,7 +98,7 @@ static bool goes_on(const struct candidate *k, const struct oracle_case *c)
             *(which ? &early_wrong : &own_wrong) += !right;
         }
     }
-    return early_wrong > own_wrong;
+    return early_wrong > own_wrong && !is_masked_behind(tile);
 }
 
 int cause_declared(struct candidate *k)
