@@ -96,13 +96,17 @@ static void propose_read(struct search *search, enum asc_channel operand)
 {
     static const enum dtype types[] = {DTYPE_U8, DTYPE_S8, DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2};
     const struct oracle_case *c = search->sample->tiles[0].c;
-    for (size_t i = 0; codes_use(c, operand) == CODES_DESCALED && i < sizeof types / sizeof types[0]; i++) {
+    if (codes_use(c, operand) != CODES_DESCALED)
+        return;
+    const enum dtype own = codes_input(c, operand)->dtype;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct rule rule = rule_new(RULE_OPERAND);
         rule.rows.operand = operand;
         rule.reads = true;
         rule.type = types[i];
         rule.cost = 5;
-        if (types[i] != codes_input(c, operand)->dtype)
+        /* A code of u8 without its midpoint is one that is moved by 128, which propose_moved says. */
+        if (types[i] != own && !(types[i] == DTYPE_I32 && own == DTYPE_U8))
             rule_try(search, &rule);
     }
 }

@@ -107,6 +107,9 @@ static bool says(const struct found *f, enum cause cause, const char *detail)
 static void print(const struct found *f, const char *what)
 {
     print_message("# %s: culprits %x\n", what, f->culprits);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (f->said[ch][0])
+            print_message("#  %s: %s\n", channel_name((enum asc_channel)ch), f->said[ch]);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++) {
         const struct cause_evidence *e = &f->evidence[cause];
         char detail[128];
