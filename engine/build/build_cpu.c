@@ -145,6 +145,7 @@ const char *const simt_compile_flags[] = {
     "-ffp-contract=off",
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
+    "-Wno-psabi", /* gcc: of arguments aligned to 64 bytes, as tensor maps are */
     NULL,
 };
 

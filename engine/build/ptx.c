@@ -234,6 +234,7 @@ static int translate(struct ptx_statement *s)
     if (take_rest(s))
         return -1;
     fputs("do { ", s->code);
+    ptx_write_labels(s);
     write_operands(s);
     if (ptx_write_instructions(s))
         return -1;

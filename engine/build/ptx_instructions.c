@@ -15,7 +15,7 @@ int ptx_refuse(struct ptx_statement *s, int line, const char *format, ...)
     return -1;
 }
 
-enum { OPCODE_MAX = 96, INSTRUCTION_OPERANDS_MAX = 6, VECTOR_MAX = 8, REGISTERS_MAX = 64 };
+enum { OPCODE_MAX = 128, INSTRUCTION_OPERANDS_MAX = 9, VECTOR_MAX = 128, REGISTERS_MAX = 64 };
 
 struct row {
     const char *opcode, *operands, *function;
@@ -45,8 +45,8 @@ struct token {
 };
 
 struct argument {
-    enum { VALUE, VECTOR, ADDRESS } kind;
-    struct token part[VECTOR_MAX]; /* an address: register, offset */
+    enum { VALUE, VECTOR, ADDRESS, TENSOR } kind;
+    struct token part[VECTOR_MAX]; /* an address: register, offset; a tensor: its map, coordinates */
     int n;
 };
 
@@ -133,7 +133,6 @@ static struct token take_register(struct reader *r)
 
 static int take_vector(struct reader *r, struct argument *a)
 {
-    a->kind = VECTOR;
     do {
         if (a->n == VECTOR_MAX)
             return -1;
@@ -155,19 +154,29 @@ static int take_address(struct reader *r, struct argument *a)
         if (!a->part[1].n)
             return -1;
     }
+    if (take(r, ',')) { /* [map, {x, y}] */
+        a->kind = TENSOR;
+        if (a->n != 1 || !take(r, '{') || take_vector(r, a))
+            return -1;
+    }
     return take(r, ']') ? 0 : -1;
 }
 
 static int take_argument(struct reader *r, struct argument *a)
 {
-    *a = (struct argument){.kind = VALUE};
-    if (take(r, '{'))
+    a->kind = VALUE;
+    a->n = 0;
+    if (take(r, '{')) {
+        a->kind = VECTOR;
         return take_vector(r, a);
+    }
     if (take(r, '['))
         return take_address(r, a);
     a->part[0] = take_register(r);
     a->n = 1;
-    return a->part[0].n ? 0 : -1;
+    if (a->part[0].n && take(r, '|')) /* register|predicate */
+        a->part[a->n++] = take_register(r);
+    return a->part[a->n - 1].n ? 0 : -1;
 }
 
 /* The opcode as ptx.def has it. -1: too long for any. */
@@ -209,7 +218,8 @@ static int refuse_opcode(const struct reader *r, const struct instruction *in)
 
 static int take_instruction(struct reader *r, struct instruction *in)
 {
-    *in = (struct instruction){0};
+    in->guard.n = 0;
+    in->n_arguments = in->guard_inverted = 0;
     if (take(r, '@')) {
         in->guard_inverted = take(r, '!');
         in->guard = take_register(r);
@@ -268,7 +278,9 @@ static int write_value(struct reader *r, struct token t, int written)
             }
         return refuse(r, t.text, "register ", t.text + 1, t.n - 1);
     }
-    if (t.text[0] == '%') {
+    if (written && is(t, "_")) {
+        fputs("simt_ptx::ignored()", code);
+    } else if (t.text[0] == '%') {
         const int i = operand_of(r, t);
         if (i < 0 || (written && !r->s->operand[i].written))
             return refuse(r, t.text, i < 0 ? "without an operand " : "that writes its input ", t.text, t.n);
@@ -299,12 +311,13 @@ static int write_bits(struct reader *r, struct token t, char letter)
     return 0;
 }
 
-static int write_list(struct reader *r, const struct argument *a, char letter)
+/* From part `first` on. letter '&': by name, to be written. */
+static int write_list(struct reader *r, const struct argument *a, int first, char letter)
 {
-    for (int i = 0; i < a->n; i++) {
-        if (i)
+    for (int i = first; i < a->n; i++) {
+        if (i > first)
             fputs(", ", r->s->code);
-        if (write_bits(r, a->part[i], letter))
+        if (letter == '&' ? write_value(r, a->part[i], 1) : write_bits(r, a->part[i], letter))
             return -1;
     }
     return 0;
@@ -323,20 +336,36 @@ static int write_input(struct reader *r, const struct argument *a, char letter, 
         else if (write_value(r, a->part[1], 0))
             return -1;
         fputs("))", code);
+    } else if (letter == 't') {
+        if (write_bits(r, a->part[0], 'q'))
+            return -1;
+        fprintf(code, ", simt_ptx::regs<uint32_t, %d>{{", count);
+        if (write_list(r, a, 1, 'w'))
+            return -1;
+        fputs("}}", code);
     } else if (count == 1) {
         return write_bits(r, a->part[0], letter);
     } else {
         fprintf(code, "simt_ptx::regs<%s, %d>{{", type_of(letter), count);
-        if (write_list(r, a, letter))
+        if (write_list(r, a, 0, letter))
             return -1;
         fputs("}}", code);
     }
     return 0;
 }
 
+static int write_references(struct reader *r, const struct argument *a)
+{
+    fputs("simt_ptx::references(", r->s->code);
+    if (write_list(r, a, 0, '&'))
+        return -1;
+    fputc(')', r->s->code);
+    return 0;
+}
+
 /* One token of a row's operands. */
 struct wanted {
-    int written, optional, count;
+    int written, optional, referred, count;
     char letter;
 };
 
@@ -347,13 +376,17 @@ static bool next_wanted(const char **text, struct wanted *w)
     if (!*c)
         return false;
     *w = (struct wanted){.count = 1};
-    for (; *c == '=' || *c == '?'; c++) {
+    for (; *c == '=' || *c == '?' || *c == '&'; c++) {
         w->written |= *c == '=';
         w->optional |= *c == '?';
+        w->referred |= *c == '&';
     }
     w->letter = *c++;
-    if (isdigit((unsigned char)*c))
-        w->count = *c++ - '0';
+    if (isdigit((unsigned char)*c)) {
+        char *end;
+        w->count = (int)strtol(c, &end, 10);
+        c = end;
+    }
     *text = c;
     return true;
 }
@@ -369,9 +402,11 @@ static bool fits(const struct row *row, const struct instruction *in)
         if (i >= in->n_arguments)
             return false;
         const struct argument *a = &in->argument[i];
-        if (w.letter == '0' && !is(a->part[0], "0"))
+        if ((w.letter == '0' || w.letter == '_') && !is(a->part[0], (char[]){w.letter, '\0'}))
             return false;
-        if ((w.letter == '@') != (a->kind == ADDRESS) || (w.letter != '@' && a->n != w.count))
+        if ((w.letter == '@') != (a->kind == ADDRESS) || (w.letter == 't') != (a->kind == TENSOR))
+            return false;
+        if (w.letter != '@' && a->n != w.count + (w.letter == 't'))
             return false;
     }
     return i == in->n_arguments;
@@ -387,11 +422,12 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
     const char *comma = "";
     fprintf(code, "%ssimt_ptx::%s(", gives ? "simt_ptx::put(" : "", row->function);
     for (int i = 0; next_wanted(&text, &w) && i < in->n_arguments; i++) {
-        if (w.written || w.letter == '0')
+        if (w.written || w.letter == '0' || w.letter == '_')
             continue;
         fputs(comma, code);
         comma = ", ";
-        if (write_input(r, &in->argument[i], w.letter, w.count))
+        if (w.referred ? write_references(r, &in->argument[i])
+                       : write_input(r, &in->argument[i], w.letter, w.count))
             return -1;
     }
     fputc(')', code);
@@ -404,10 +440,20 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
     return 0;
 }
 
+static int write_branch(struct reader *r, const struct instruction *in)
+{
+    const struct argument *to = &in->argument[0];
+    if (in->n_arguments != 1 || to->kind != VALUE || to->n != 1)
+        return refuse(r, in->opcode.text, "with operands like those of ", in->opcode.text, in->opcode.n);
+    fprintf(r->s->code, "goto simt_label_%.*s; ", (int)to->part[0].n, to->part[0].text);
+    return 0;
+}
+
 static int write_instruction(struct reader *r, const struct instruction *in)
 {
+    const bool branch = strcmp(in->looked_up, "bra") == 0 || strcmp(in->looked_up, "bra.uni") == 0;
     const struct row *row = NULL;
-    int known = 0;
+    int known = branch;
     for (size_t i = 0; !row && i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].opcode, in->looked_up) == 0) {
             known = 1;
@@ -415,7 +461,7 @@ static int write_instruction(struct reader *r, const struct instruction *in)
         }
     if (!row && !known)
         return refuse_opcode(r, in);
-    if (!row)
+    if (!row && !branch)
         return refuse(r, in->opcode.text, "with operands like those of ", in->opcode.text, in->opcode.n);
     if (in->guard.n) {
         fprintf(r->s->code, "if (%s", in->guard_inverted ? "!" : "");
@@ -423,7 +469,7 @@ static int write_instruction(struct reader *r, const struct instruction *in)
             return -1;
         fputs(") ", r->s->code);
     }
-    return write_call(r, row, in);
+    return branch ? write_branch(r, in) : write_call(r, row, in);
 }
 
 /* .reg .b32 a, b; */
@@ -446,27 +492,61 @@ static int take_registers(struct reader *r)
         if (!name || !t.n || *t.text == '%' || *t.text == '-' || strchr(".<", *r->at) || r->n_declared == REGISTERS_MAX)
             return refuse(r, begin, "", begin, strcspn(begin, ";\n"));
         r->declared[r->n_declared++] = t;
-        fprintf(r->s->code, "[[maybe_unused]] %s simt_reg_%.*s = 0; ", name, (int)t.n, t.text);
+        /* Without an initializer, past which no branch may jump. */
+        fprintf(r->s->code, "[[maybe_unused]] %s simt_reg_%.*s; simt_reg_%.*s = 0; ", name, (int)t.n, t.text, (int)t.n,
+                t.text);
     } while (take(r, ','));
     return take(r, ';') ? 0 : refuse(r, begin, "", begin, strcspn(begin, ";\n"));
+}
+
+/* NAME: of a place that branches go to; n 0: there is none here. */
+static struct token take_label(struct reader *r)
+{
+    struct token t = {r->at, 0};
+    const char *c = r->at;
+    while (is_name(*c))
+        c++;
+    const size_t n = (size_t)(c - r->at);
+    c += strspn(c, " \t");
+    if (n && c[0] == ':' && c[1] != ':') {
+        t.n = n;
+        r->at = c + 1;
+    }
+    return t;
+}
+
+void ptx_write_labels(struct ptx_statement *s)
+{
+    struct reader r = {.s = s, .at = s->text};
+    for (skip_space(&r); *r.at; skip_space(&r)) {
+        const struct token label = take_label(&r);
+        if (label.n)
+            fprintf(s->code, "__label__ simt_label_%.*s; ", (int)label.n, label.text);
+        else if (strchr("{};", *r.at))
+            r.at++;
+        else
+            r.at += strcspn(r.at, ";");
+    }
 }
 
 int ptx_write_instructions(struct ptx_statement *s)
 {
     struct reader r = {.s = s, .at = s->text};
-    for (skip_space(&r); *r.at; skip_space(&r)) {
-        if (*r.at == '{' || *r.at == '}') {
+    struct instruction *in = malloc(sizeof *in);
+    int failed = in ? 0 : -1;
+    for (skip_space(&r); !failed && *r.at; skip_space(&r)) {
+        const struct token label = take_label(&r);
+        if (label.n)
+            fprintf(s->code, "simt_label_%.*s:; ", (int)label.n, label.text);
+        else if (*r.at == '{' || *r.at == '}')
             fprintf(s->code, "%c ", *r.at++);
-        } else if (*r.at == ';') {
+        else if (*r.at == ';')
             r.at++;
-        } else if (strncmp(r.at, ".reg", 4) == 0 && !is_name(r.at[4])) {
-            if (take_registers(&r))
-                return -1;
-        } else {
-            struct instruction in;
-            if (take_instruction(&r, &in) || write_instruction(&r, &in))
-                return -1;
-        }
+        else if (strncmp(r.at, ".reg", 4) == 0 && !is_name(r.at[4]))
+            failed = take_registers(&r);
+        else
+            failed = take_instruction(&r, in) || write_instruction(&r, in) ? -1 : 0;
     }
-    return 0;
+    free(in);
+    return failed;
 }

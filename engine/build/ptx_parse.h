@@ -28,7 +28,9 @@ struct ptx_statement {
 /* ptx_instructions.c: -1, with what is refused. */
 int ptx_refuse(struct ptx_statement *s, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* ptx_instructions.c: writes the template's instructions to s->code. */
+/* ptx_instructions.c: writes the template's labels, which the block of a statement begins with, and its instructions to
+   s->code. */
+void ptx_write_labels(struct ptx_statement *s);
 int ptx_write_instructions(struct ptx_statement *s);
 
 #endif

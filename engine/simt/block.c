@@ -1,3 +1,4 @@
+#include "engine/simt/bulk.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/fiber.h"
 #include "engine/simt/report.h"
@@ -141,20 +142,22 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     const struct fiber *f = &w->fiber[i];
     const struct warp *p = &w->warp[f->warp];
     const uint32_t bit = 1u << f->lane;
-    const bool dead = !(p->alive & bit), meets = p->waiting & bit, named = p->named & bit;
+    const bool dead = !(p->alive & bit), meets = p->waiting & bit, named = p->named & bit,
+               counted = p->at_mbarrier & bit;
     unsigned end = i + 1;
     for (; end < w->n_threads; end++) {
         const struct fiber *g = &w->fiber[end];
         const struct warp *q = &w->warp[g->warp];
         const uint32_t other = 1u << g->lane;
-        if (dead != !(q->alive & other) || meets != !!(q->waiting & other) || named != !!(q->named & other))
+        if (dead != !(q->alive & other) || meets != !!(q->waiting & other) || named != !!(q->named & other) ||
+            counted != !!(q->at_mbarrier & other))
             break;
-        if (named && f->barrier != g->barrier)
+        if ((named && f->barrier != g->barrier) || (counted && f->mbarrier != g->mbarrier))
             break;
         if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
             break;
     }
-    char place[400];
+    char place[400], counts[240];
     write_place(f, place, sizeof place);
     if (dead)
         snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
@@ -164,7 +167,10 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     else if (named)
         snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s", i, end - 1,
                  f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, place);
-    else
+    else if (counted) {
+        mbarrier_describe(&w->mbarriers.at[f->mbarrier], counts, sizeof counts);
+        snprintf(out, bytes, "threads %u..%u wait for %s, at %s", i, end - 1, counts, place);
+    } else
         snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s", i, end - 1, place);
     return end;
 }
@@ -174,7 +180,7 @@ void block_deadlock(struct worker *w)
     char text[4096] = "no thread of the block can continue: they wait for each other";
     const struct fiber *first = first_alive(w);
     for (unsigned i = 0; i < w->n_threads;) {
-        char group[640];
+        char group[900];
         i = describe_group(w, i, group, sizeof group);
         const size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "\n%s", group);
@@ -191,6 +197,9 @@ static void leave(struct worker *w, struct fiber *self)
 {
     if (w->copying)
         copies_left(w);
+    if (w->multiplying)
+        wgmma_left(w);
+    bulk_left(w);
     w->warp[self->warp].alive &= ~(1u << self->lane);
     w->n_alive--;
     warp_lane_left(w, self->warp);
@@ -229,6 +238,9 @@ static void block_begin(struct worker *w, uint64_t number)
     w->clock = 0;
     w->failed = w->masked = false;
     copies_begin_block(w);
+    mbarriers_begin_block(w);
+    bulk_begin_block(w);
+    wgmma_begin_block(w);
     named_barriers_begin_block(w);
     schedule_begin_block(w, number);
     memset(w->warp, 0, sizeof w->warp);

@@ -1,6 +1,7 @@
 #include "engine/simt/launch.h"
 
 #include "engine/simt/allocated.h"
+#include "engine/simt/bulk.h"
 
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/fiber.h"
@@ -128,6 +129,8 @@ static void worker_free(struct worker *w)
     free(w->signal_stack);
     checks_free(w->checks);
     copies_free(w);
+    bulk_free(w);
+    wgmma_free(w);
     free(w);
 }
 

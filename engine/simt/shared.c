@@ -97,6 +97,16 @@ static bool is_shared(const struct worker *w, const unsigned char *p, size_t byt
            (p + bytes <= tail || p >= simt_dynamic_shared + SIMT_SHARED_MAX);
 }
 
+/* Dynamic memory begins at a multiple of what 18 bits count; static memory lies before it or behind. */
+const unsigned char *shared_of_descriptor(const struct worker *w, uint32_t address)
+{
+    const unsigned char *at = simt_dynamic_shared + address;
+    if (is_shared(w, at, 16))
+        return at;
+    at = (const unsigned char *)((uintptr_t)at - ((uintptr_t)1 << 18));
+    return is_shared(w, at, 16) ? at : NULL;
+}
+
 void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line)
 {
     const struct worker *w = simt_tls.worker;

@@ -9,4 +9,8 @@
 #define SHARED_POISON POISON_16
 void shared_poison(size_t dynamic_bytes);
 
+struct worker;
+/* The 16 bytes at an address of which a matrix descriptor has the lower 18 bits. NULL: none of the block's. */
+const unsigned char *shared_of_descriptor(const struct worker *w, uint32_t address);
+
 #endif

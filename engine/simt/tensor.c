@@ -59,6 +59,8 @@ static enum tensor_core model_of(const struct simt_mma *mma, enum dtype t)
 {
     const int named = tensor_core_from_name(launch_options()->tensor_core);
     const enum tensor_core model = named < 0 ? TENSOR_CORE_H100 : (enum tensor_core)named;
+    if (mma->wgmma && dtype_bytes(t) == 1)
+        return mma->f16_accumulator ? TENSOR_CORE_WGMMA_E4M3_F16 : TENSOR_CORE_WGMMA_E4M3;
     if (mma->f16_accumulator)
         return TENSOR_CORE_H100_F16;
     if (tensor_core_takes(model, t))

@@ -4,7 +4,9 @@
 
 #include "engine/simt/copies.h"
 #include "engine/simt/include/simt_runtime.h"
+#include "engine/simt/mbarriers.h"
 #include "engine/simt/named_barriers.h"
+#include "engine/simt/wgmma.h"
 
 #define SIMT_THREADS_MAX 1024u /* per block (CUDA C++ Programming Guide, technical specifications) */
 #define SIMT_WARPS_MAX (SIMT_THREADS_MAX / 32u)
@@ -16,6 +18,7 @@ struct fiber {
     struct simt_dim index;
     uint8_t lane, warp;
     uint8_t barrier;      /* the named one it waits at */
+    uint8_t mbarrier;     /* or the number of the mbarrier */
     uint16_t spins;       /* simt_spin calls since it last let others run */
     enum simt_warp_op op; /* of the warp operation it waits at */
     uint32_t mask;
@@ -43,6 +46,7 @@ struct warp {
     uint32_t waiting; /* in a warp operation */
     uint32_t active;  /* in __activemask */
     uint32_t named;   /* at a named barrier */
+    uint32_t at_mbarrier;
     uint32_t step;    /* in lockstep: lanes of the group that takes a step, and have not yet */
     uint32_t met;     /* waiting lanes that are known to be in the same operation as `first` */
     uint8_t first;    /* lane */
@@ -78,6 +82,10 @@ struct worker {
     bool copying;                             /* a thread of this block has used cp.async */
     struct checks *checks;                    /* owned; NULL: the kernel was not compiled with checks */
     struct copies copies[SIMT_THREADS_MAX];
+    struct mbarriers mbarriers;
+    struct bulk *bulk; /* owned; NULL: no thread has used it yet */
+    bool multiplying;  /* a thread of this block has used wgmma */
+    struct wgmmas wgmmas[SIMT_THREADS_MAX];
     struct fiber fiber[SIMT_THREADS_MAX];
 };
 

@@ -113,6 +113,37 @@ uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, s
     return site;
 }
 
+struct checked_copy checks_bulk_load(struct worker *w, const void *to, size_t bytes, unsigned mbarrier,
+                                     const char *file, int line)
+{
+    struct checks *c = w->checks;
+    const struct checked_copy copy = {site_of_line(simt_tls.self->pc, file, line), c->stamp};
+    const uintptr_t at = (uintptr_t)to - c->shared_begin;
+    if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
+        shadow_write(c, at, bytes, WROTE_ASYNC, copy.site);
+    checks_mbarrier_come(w, simt_tls.self, mbarrier); /* who passes it knows of the load */
+    return copy;
+}
+
+struct checked_copy checks_bulk_store(struct worker *w, const void *from, size_t bytes, const char *file, int line)
+{
+    struct checks *c = w->checks;
+    const struct checked_copy copy = {site_of_line(simt_tls.self->pc, file, line), c->stamp};
+    checks_read(c, from, bytes, 0, copy.site);
+    return copy;
+}
+
+void checks_bulk_done(struct worker *w, const void *to, size_t bytes, struct checked_copy copy)
+{
+    struct checks *c = w->checks;
+    const uintptr_t at = (uintptr_t)to - c->shared_begin;
+    for (size_t i = at; at < c->shared_bytes && i < at + bytes && i < c->shared_bytes; i++)
+        if ((c->cell[i].w & STAMP_KIND) == WROTE_ASYNC) {
+            c->cell[i] = (struct cell){copy.stamp, 0};
+            c->sites[i].w = copy.site;
+        }
+}
+
 void checks_copy_done(struct worker *w, const void *to, size_t bytes, uint32_t site)
 {
     struct checks *c = w->checks;

@@ -38,6 +38,21 @@ void checks_syncwarp(struct worker *w, unsigned warp, uint32_t lanes);
 void checks_named_come(struct worker *w, const struct fiber *self, unsigned id);
 void checks_named_go(struct worker *w, unsigned warp, unsigned id);
 
+/* The same of an mbarrier, by its number in the block. */
+void checks_mbarrier_init(struct worker *w, unsigned number);
+void checks_mbarrier_come(struct worker *w, const struct fiber *self, unsigned number);
+void checks_mbarrier_go(struct worker *w, const struct fiber *self, unsigned number);
+
+/* Bulk copies of the calling thread: a load writes the bytes at `to` from its issue on until it is done, a store reads
+   those at `from` at its issue. */
+struct checked_copy {
+    uint32_t site, stamp;
+};
+struct checked_copy checks_bulk_load(struct worker *w, const void *to, size_t bytes, unsigned mbarrier,
+                                     const char *file, int line);
+struct checked_copy checks_bulk_store(struct worker *w, const void *from, size_t bytes, const char *file, int line);
+void checks_bulk_done(struct worker *w, const void *to, size_t bytes, struct checked_copy copy);
+
 /* cp.async of the calling thread: from its issue to its wait the bytes at `to` are nobody's to touch. site is for the
    wait, and for a thread that returns without; call: the address behind the call that issues it. */
 uint32_t checks_copy_issue(struct worker *w, const void *to, const void *from, size_t bytes, size_t read,

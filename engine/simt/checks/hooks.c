@@ -256,6 +256,22 @@ void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, in
     c->stamp = own;
 }
 
+void simt_write_lane(int lane, void *to, const void *from, size_t bytes, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct checks *c = w->checks;
+    const unsigned thread = simt_tls.self->warp * 32u + (unsigned)lane;
+    if (c) {
+        const uint32_t own = c->stamp;
+        const uintptr_t at = (uintptr_t)to - c->shared_begin;
+        c->stamp = c->order.clock[thread] << STAMP_TIME_SHIFT | thread;
+        if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
+            shadow_write(c, at, bytes, WROTE_PLAIN, site_of_line(w->fiber[thread].pc, file, line));
+        c->stamp = own;
+    }
+    memcpy(to, from, bytes);
+}
+
 void simt_checks_pause(int kv_tile)
 {
     struct fiber *self = simt_tls.self;

@@ -1,5 +1,5 @@
 /* Which accesses of a block are in order. Only what CUDA promises to order memory does: __syncthreads, barriers by
-   number, and __syncwarp for its lanes. Shuffles, votes and matrix operations do not (CUDA C++ Programming Guide, "Warp
+   number, mbarriers, and __syncwarp for its lanes. Shuffles, votes and matrix operations do not (CUDA C++ Programming Guide, "Warp
    Shuffle Functions": they imply no memory barrier). */
 #include "engine/simt/checks/state.h"
 
@@ -122,4 +122,21 @@ void checks_named_go(struct worker *w, unsigned warp, unsigned id)
     for (unsigned i = 0; i < SIMT_WARPS_MAX; i++)
         if (o->said[id][i] > o->known[warp][i])
             o->known[warp][i] = o->said[id][i];
+}
+
+void checks_mbarrier_init(struct worker *w, unsigned number)
+{
+    struct order *o = &w->checks->order;
+    memset(o->said[NAMED_BARRIERS + number], 0, sizeof o->said[0]);
+    memset(o->came[NAMED_BARRIERS + number], 0, sizeof o->came[0]);
+}
+
+void checks_mbarrier_come(struct worker *w, const struct fiber *self, unsigned number)
+{
+    checks_named_come(w, self, NAMED_BARRIERS + number);
+}
+
+void checks_mbarrier_go(struct worker *w, const struct fiber *self, unsigned number)
+{
+    checks_named_go(w, self->warp, NAMED_BARRIERS + number);
 }

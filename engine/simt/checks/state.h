@@ -56,6 +56,8 @@ struct came {
     uint32_t lanes, time;
 };
 
+#define BARRIERS (NAMED_BARRIERS + MBARRIERS_MAX)
+
 /* What is known of the order of a block's threads. */
 struct order {
     uint32_t now, base; /* base: of the last barrier of the block */
@@ -65,8 +67,8 @@ struct order {
     /* What warp j did before time known[i][j] is before all that warp i does now. */
     uint32_t known[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
     uint32_t lane_known[SIMT_THREADS_MAX][32];
-    uint32_t said[NAMED_BARRIERS][SIMT_WARPS_MAX]; /* the same, told at a barrier by number */
-    struct came came[NAMED_BARRIERS][SIMT_WARPS_MAX];
+    uint32_t said[BARRIERS][SIMT_WARPS_MAX]; /* the same, told at a barrier by number, or an mbarrier behind them */
+    struct came came[BARRIERS][SIMT_WARPS_MAX];
 };
 
 /* A store to an output, whose value is looked at when the thread comes to wait. */

@@ -1,4 +1,4 @@
-/* Types of the driver API that headers name: CuTe's of TMA above all. Its functions are not here. */
+/* Types of the driver API that headers name: CuTe's of TMA above all. Of its functions cuTensorMapEncodeTiled is here. */
 #ifndef SIMT_CUDA_H
 #define SIMT_CUDA_H
 
@@ -78,16 +78,61 @@ typedef enum CUtensorMapFloatOOBfill_enum {
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
 } CUtensorMapFloatOOBfill;
 
-/* There is no driver to ask for its functions. */
+/* A tiled tensor map of this executor. Errors are the driver's (CUDA Driver API, cuTensorMapEncodeTiled). Element strides
+   other than 1 and interleaved layouts are not here. */
+static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base,
+                                              const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
+                                              const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
+                                              CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                                              CUtensorMapFloatOOBfill fill)
+{
+    static const uint8_t element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    static const uint8_t swizzles[] = {0, 32, 64, 128};
+    if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)type >= sizeof element_bytes ||
+        (unsigned)swizzle >= sizeof swizzles)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    simt_tensor_map m = {};
+    m.magic = SIMT_TENSOR_MAP;
+    m.base = (uint64_t)(uintptr_t)base;
+    m.rank = (uint8_t)rank;
+    m.dtype = (uint8_t)type;
+    m.element_bytes = element_bytes[type];
+    m.swizzle_bytes = swizzles[swizzle];
+    m.nan_outside = fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
+    if (rank < 1 || rank > 5 || !base || m.base % 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (cuuint32_t i = 0; i < rank; i++) {
+        if (!dims[i] || dims[i] > (uint64_t)1 << 32 || !box[i] || box[i] > 256)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (element_strides && element_strides[i] != 1)
+            return CUDA_ERROR_NOT_SUPPORTED;
+        if (i && (!strides[i - 1] || strides[i - 1] % 16 || strides[i - 1] >= (uint64_t)1 << 40))
+            return CUDA_ERROR_INVALID_VALUE;
+        m.dims[i] = dims[i];
+        m.box[i] = (uint16_t)box[i];
+        if (i)
+            m.strides[i - 1] = strides[i - 1];
+    }
+    const unsigned row = box[0] * m.element_bytes;
+    if (row % 16 || (m.swizzle_bytes && row > m.swizzle_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    static_assert(sizeof m <= sizeof *map, "a tensor map has 128 bytes");
+    *map = {};
+    memcpy((void *)map, &m, sizeof m);
+    return CUDA_SUCCESS;
+}
+
+/* There is no driver to ask for other functions. */
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
 enum { cudaEnableDefault };
-static inline cudaError_t cudaGetDriverEntryPoint(const char *, void **function, unsigned long long,
+static inline cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long,
                                                   cudaDriverEntryPointQueryResult *found = nullptr)
 {
-    *function = nullptr;
+    const bool known = strcmp(name, "cuTensorMapEncodeTiled") == 0;
+    *function = known ? (void *)cuTensorMapEncodeTiled : nullptr;
     if (found)
-        *found = cudaDriverEntryPointSymbolNotFound;
-    return cudaErrorNotSupported;
+        *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return known ? cudaSuccess : cudaErrorNotSupported;
 }
 static inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned,
                                                            unsigned long long flags,

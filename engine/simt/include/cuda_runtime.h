@@ -109,6 +109,21 @@ template <class F> static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncA
     return too_much ? cudaErrorInvalidValue : cudaSuccess;
 }
 
+/* Registers are not known here: 0. */
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+    int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, maxDynamicSharedSizeBytes;
+};
+
+template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F *)
+{
+    *attributes = {};
+    attributes->maxThreadsPerBlock = 1024;
+    attributes->ptxVersion = attributes->binaryVersion = 90;
+    attributes->maxDynamicSharedSizeBytes = SIMT_SHARED_MAX;
+    return cudaSuccess;
+}
+
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     switch (attribute) {

@@ -503,4 +503,6 @@ static inline void st_global(uint64_t address, uint32_t x, SIMT_SITE)
 }
 } // namespace simt_ptx
 
+#include "simt_hopper.h"
+
 #endif

@@ -75,8 +75,51 @@ struct simt_mma {
     const float *c; /* [m][n] */
     const char *file;
     int line;
+    bool wgmma; /* its products of 8 bits are not those of mma.sync */
 };
 void simt_tensor_product(const struct simt_mma *mma, float *d); /* d [m][n]; from a combine function */
+
+/* mbarrier (PTX ISA, Parallel Synchronization and Communication Instructions). Arrive gives the number of the phase it
+   is of. Wait: true once the phase of that parity has completed; where it `waits`, it returns no sooner. */
+void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int line);
+void simt_mbarrier_inval(uint64_t address, const char *file, int line);
+uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expected_bytes, const char *file, int line);
+void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *file, int line);
+bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const char *file, int line);
+
+/* Bulk copies: to shared memory they complete transactions of an mbarrier, from there they are waited for by groups of
+   the thread. at: element coordinates, the one that is contiguous first. */
+void simt_tma_load(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, const char *file,
+                   int line);
+void simt_tma_store(const void *map, int dims, const int32_t *at, uint64_t from, bool adds, const char *file, int line);
+void simt_bulk_load(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, const char *file, int line);
+void simt_bulk_store(void *to, uint64_t from, uint32_t bytes, const char *file, int line);
+void simt_bulk_commit(void);
+void simt_bulk_wait(uint32_t groups_left);
+
+/* What a CUtensorMap holds here. */
+struct simt_tensor_map {
+    uint64_t magic, base, dims[5], strides[4]; /* elements; bytes, of dimensions 1 to 4 */
+    uint16_t box[5];
+    uint8_t rank, dtype, element_bytes, swizzle_bytes /* 0: none */, nan_outside;
+};
+#define SIMT_TENSOR_MAP UINT64_C(0x50414D2D4D495354)
+
+/* wgmma: D (+)= A B of a warpgroup, of which a warp does its 16 rows. Its operands in shared memory are read, and d,
+   4-byte registers, is written when it is waited for; until then d holds NaN. Finish, from a combine function, does
+   that for all lanes of the warp but for the last `groups_left` groups. */
+struct simt_wgmma {
+    enum simt_mma_type type;
+    int n, k;
+    bool f16_accumulator, adds, negates, a_in_registers, a_transposed, b_transposed;
+    uint64_t a, b; /* matrix descriptors */
+    uint32_t a_registers[4];
+    const char *file;
+    int line;
+};
+void simt_wgmma_issue(const struct simt_wgmma *wgmma, void *const *d, int n_d);
+void simt_wgmma_commit(void);
+void simt_wgmma_finish(uint32_t groups_left, uint32_t lanes);
 
 /* Called from a combine function: a warp passes a matrix in a way that CUDA leaves undefined. */
 void simt_matrix_report(const char *file, int line, const char *what, const char *why);
@@ -111,6 +154,8 @@ void simt_checks_resume(void);
 void simt_check_matrix(const void *first, size_t lines, size_t line_bytes, size_t stride_bytes, const char *file,
                        int line);
 void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, int line);
+/* And what a lane writes, checked or not. */
+void simt_write_lane(int lane, void *to, const void *from, size_t bytes, const char *file, int line);
 
 void simt_trap(const char *file, int line) __attribute__((noreturn));
 /* What the executor does not have was reached: ends the process. */

@@ -1,0 +1,183 @@
+#include "engine/simt/mbarriers.h"
+
+#include "engine/simt/bulk.h"
+#include "engine/simt/checks/checks.h"
+#include "engine/simt/report.h"
+#include "engine/simt/traps.h"
+#include "engine/simt/worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* PTX ISA, mbarrier: "Limits on the values of the counts". */
+#define COUNT_MAX 0xFFFFFu
+
+void mbarriers_begin_block(struct worker *w)
+{
+    w->mbarriers.n = 0;
+}
+
+static unsigned number_of(const struct worker *w, const struct mbarrier *b)
+{
+    return (unsigned)(b - w->mbarriers.at);
+}
+
+static struct mbarrier *find(struct worker *w, uint64_t address)
+{
+    for (unsigned i = 0; i < w->mbarriers.n; i++)
+        if (w->mbarriers.at[i].address == address)
+            return &w->mbarriers.at[i];
+    return NULL;
+}
+
+struct mbarrier *mbarrier_at(struct worker *w, uint64_t address, const char *what, const char *file, int line)
+{
+    struct mbarrier *b = find(w, address);
+    if (b)
+        return b;
+    simt_shared_pointer(address, 8, 8, what, file, line);
+    report_raise(EVENT_BARRIER, true, file, line, NULL,
+                 "%s: no mbarrier.init has come for the mbarrier at shared address 0x%" PRIx64, what, address);
+    traps_end();
+}
+
+void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    simt_shared_pointer(address, 8, 8, "mbarrier.init", file, line);
+    struct mbarrier *b = find(w, address);
+    if (!count || count > COUNT_MAX) {
+        report_raise(EVENT_BARRIER, true, file, line, NULL, "mbarrier.init with a count of %u: 1 to %u are allowed",
+                     count, COUNT_MAX);
+        traps_end();
+    }
+    for (unsigned i = 0; !b && i < w->mbarriers.n; i++)
+        b = w->mbarriers.at[i].address ? NULL : &w->mbarriers.at[i];
+    if (!b && w->mbarriers.n == MBARRIERS_MAX) {
+        report_raise(EVENT_BARRIER, true, file, line, NULL, "more than %u mbarriers in a block", MBARRIERS_MAX);
+        traps_end();
+    }
+    if (!b)
+        b = &w->mbarriers.at[w->mbarriers.n++];
+    *b = (struct mbarrier){.address = address, .expected = count, .pending = count, .file = file, .line = line};
+    if (w->checks)
+        checks_mbarrier_init(w, number_of(w, b));
+}
+
+void simt_mbarrier_inval(uint64_t address, const char *file, int line)
+{
+    mbarrier_at(simt_tls.worker, address, "mbarrier.inval", file, line)->address = 0;
+}
+
+/* Ends the phase if nothing is missing. All that wait are for this one: who waits for another has returned at once. */
+static void advance(struct worker *w, struct mbarrier *b)
+{
+    if (b->pending || b->bytes)
+        return;
+    b->phase++;
+    b->pending = b->expected;
+    w->clock++;
+    for (unsigned i = 0; i * 32 < w->n_threads; i++) {
+        const uint32_t lanes = b->waiting[i];
+        if (!lanes)
+            continue;
+        b->waiting[i] = 0;
+        w->warp[i].at_mbarrier &= ~lanes;
+        schedule_ready(w, i, lanes);
+    }
+}
+
+static void add_bytes(struct mbarrier *b, int64_t bytes, const char *file, int line)
+{
+    b->bytes += bytes;
+    if (b->bytes > (int64_t)COUNT_MAX || b->bytes < -(int64_t)COUNT_MAX)
+        report_raise(EVENT_BARRIER, false, file, line, simt_tls.self,
+                     "the mbarrier of %s:%d counts %" PRId64 " bytes: it can count to %u", b->file, b->line, b->bytes,
+                     COUNT_MAX);
+}
+
+void mbarrier_brought(struct worker *w, struct mbarrier *b, int64_t bytes, const char *file, int line)
+{
+    add_bytes(b, -bytes, file, line);
+    advance(w, b);
+}
+
+void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct mbarrier *b = mbarrier_at(w, address, bytes < 0 ? "mbarrier.complete_tx" : "mbarrier.expect_tx", file, line);
+    add_bytes(b, bytes, file, line);
+    if (bytes < 0)
+        advance(w, b);
+}
+
+uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expected_bytes, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct fiber *self = simt_tls.self;
+    struct mbarrier *b = mbarrier_at(w, address, "mbarrier.arrive", file, line);
+    const uint32_t phase = b->phase;
+    self->file = file;
+    self->line = line;
+    self->pc = __builtin_return_address(0);
+    if (w->checks)
+        checks_mbarrier_come(w, self, number_of(w, b));
+    add_bytes(b, expected_bytes, file, line);
+    if (count > b->pending) {
+        report_raise(EVENT_BARRIER, false, file, line, self,
+                     "mbarrier.arrive of %u, where %u of %u arrivals are left in this phase (mbarrier.init at %s:%d)",
+                     count, b->pending, b->expected, b->file, b->line);
+        count = b->pending;
+    }
+    b->pending -= count;
+    advance(w, b);
+    schedule_turn(w, self);
+    return phase;
+}
+
+static void pass(struct worker *w, const struct mbarrier *b, const struct fiber *self)
+{
+    if (w->checks)
+        checks_mbarrier_go(w, self, number_of(w, b));
+}
+
+bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct fiber *self = simt_tls.self;
+    struct mbarrier *b = mbarrier_at(w, address, waits ? "mbarrier.try_wait" : "mbarrier.test_wait", file, line);
+    self->file = file;
+    self->line = line;
+    self->pc = __builtin_return_address(0);
+    if (parity > 1)
+        report_raise(EVENT_BARRIER, false, file, line, self, "an mbarrier's phases have parity 0 and 1, not %u", parity);
+    if ((b->phase & 1) == (parity & 1))
+        bulk_deliver(w, b); /* what it waits for comes as late as it can */
+    if ((b->phase & 1) != (parity & 1)) {
+        pass(w, b, self);
+        schedule_turn(w, self);
+        return true;
+    }
+    if (!waits) {
+        simt_yield();
+        return false;
+    }
+    const unsigned number = number_of(w, b);
+    self->mbarrier = (uint8_t)number;
+    b->waiting[self->warp] |= 1u << self->lane;
+    w->warp[self->warp].at_mbarrier |= 1u << self->lane;
+    schedule_wait(w, self);
+    pass(w, b, self);
+    return true;
+}
+
+void mbarrier_describe(const struct mbarrier *b, char *text, unsigned size)
+{
+    const int used = snprintf(text, size, "the mbarrier of %s:%d, phase %u: %u of %u arrivals are missing", b->file,
+                              b->line, b->phase, b->pending, b->expected);
+    if (b->bytes && used > 0 && (unsigned)used < size)
+        snprintf(text + used, size - (unsigned)used,
+                 b->bytes > 0 ? ", and %" PRId64 " bytes that it expects" : ", and %" PRId64 " bytes came unexpected",
+                 b->bytes > 0 ? b->bytes : -b->bytes);
+}

@@ -1,0 +1,183 @@
+// hopper.cuh: what sm_90 has for attention, under short names: mbarriers, tiles that TMA copies, wgmma, registers that
+// warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose 16-byte chunks TMA exchanges
+// by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel begins at a multiple of 1024.
+
+#pragma once
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include "ladder.cuh"
+
+namespace hopper
+{
+
+using namespace ladder;
+
+constexpr int PANEL = 64; /* columns */
+
+// A barrier that counts arrivals and bytes. A wait for parity 1 of a fresh one returns at once.
+__device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barriers_are_there()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    __syncthreads();
+}
+__device__ __forceinline__ void arrive(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void arrive_and_expect(uint32_t barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void wait(uint32_t barrier, int parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred complete;\n"
+                 "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+                 "@!complete bra AGAIN;\n"
+                 "}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+// One panel of a tile: rows first .. of head (head, batch), columns col .. col + 63. Rows beyond the tensor are zeros.
+__device__ __forceinline__ void copy_panel(uint32_t to, const CUtensorMap *map, uint32_t barrier, int col, int first,
+                                           int head, int batch)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(col), "r"(first), "r"(head), "r"(batch)
+                 : "memory");
+}
+
+// Bytes of a tile of `rows` rows from one panel to the next, and where an element stands, in elements.
+template <int rows> __device__ __forceinline__ int place(int row, int col)
+{
+    return col / PANEL * rows * PANEL + row * PANEL + (col % PANEL / 8 ^ row % 8) * 8 + col % 8;
+}
+
+// What other threads have written into shared memory is there for wgmma and TMA behind a barrier and this.
+__device__ __forceinline__ void fence_async()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+template <int registers> __device__ __forceinline__ void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+}
+template <int registers> __device__ __forceinline__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+}
+
+// wgmma: a warpgroup multiplies asynchronously. Between issue and wait nobody touches its registers and tiles.
+__device__ __forceinline__ void wgmma_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void wgmma_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int groups_left, int N> __device__ __forceinline__ void wgmma_wait(float (&d)[N])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");
+#pragma unroll
+    for (int i = 0; i < N; i++) // the first use of d stays behind the wait
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// The matrix that begins at this shared address: groups of 8 rows are 1024 bytes apart, panels `panel` bytes (which a
+// transposed matrix alone asks for).
+__device__ __forceinline__ uint64_t matrix(uint32_t address, int panel = 16)
+{
+    return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | static_cast<uint64_t>(panel >> 4) << 16 |
+           static_cast<uint64_t>(1024 >> 4) << 32 | static_cast<uint64_t>(1) << 62;
+}
+
+#define HOPPER_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define HOPPER_D16(i) HOPPER_D4(i), HOPPER_D4(i + 4), HOPPER_D4(i + 8), HOPPER_D4(i + 12)
+#define HOPPER_D32 HOPPER_D16(0), HOPPER_D16(16)
+#define HOPPER_D64 HOPPER_D32, HOPPER_D16(32), HOPPER_D16(48)
+#define HOPPER_NAMES32                                                                                                 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "   \
+    "%24, %25, %26, %27, %28, %29, %30, %31"
+#define HOPPER_NAMES64                                                                                                 \
+    HOPPER_NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
+                   "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+// `sums` registers of d; then the numbers of the operands that follow them.
+#define HOPPER_SHARED(N, type, sums, A, B, adds)                                                                       \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
+                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums "}, " A ", " B \
+                 ", p, 1, 1, 0, 0;}"                                                                                   \
+                 : HOPPER_D##sums                                                                                      \
+                 : "l"(a), "l"(b), "r"(static_cast<int>(add)))
+#define HOPPER_REGISTERS(N, type, sums, A, B, adds)                                                                    \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
+                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums "}, {" A       \
+                 "}, " B ", p, 1, 1, 1;}"                                                                              \
+                 : HOPPER_D##sums                                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)))
+
+// D [64][N] (+)= A [64][16] B' [N][16], both of them matrices in shared memory.
+template <class T> __device__ __forceinline__ void multiply(float (&d)[32], uint64_t a, uint64_t b, bool add)
+{
+    if constexpr (is_half<T>)
+        HOPPER_SHARED("64", "f16", 32, "%32", "%33", "%34");
+    else
+        HOPPER_SHARED("64", "bf16", 32, "%32", "%33", "%34");
+}
+template <class T> __device__ __forceinline__ void multiply(float (&d)[64], uint64_t a, uint64_t b, bool add)
+{
+    if constexpr (is_half<T>)
+        HOPPER_SHARED("128", "f16", 64, "%64", "%65", "%66");
+    else
+        HOPPER_SHARED("128", "bf16", 64, "%64", "%65", "%66");
+}
+// D [64][N] (+)= A [64][16] B [16][N], A in registers as the accumulator of a product has it, in pairs.
+template <class T> __device__ __forceinline__ void multiply(float (&d)[32], const uint32_t *a, uint64_t b, bool add)
+{
+    if constexpr (is_half<T>)
+        HOPPER_REGISTERS("64", "f16", 32, "%32, %33, %34, %35", "%36", "%37");
+    else
+        HOPPER_REGISTERS("64", "bf16", 32, "%32, %33, %34, %35", "%36", "%37");
+}
+template <class T> __device__ __forceinline__ void multiply(float (&d)[64], const uint32_t *a, uint64_t b, bool add)
+{
+    if constexpr (is_half<T>)
+        HOPPER_REGISTERS("128", "f16", 64, "%64, %65, %66, %67", "%68", "%69");
+    else
+        HOPPER_REGISTERS("128", "bf16", 64, "%64, %65, %66, %67", "%68", "%69");
+}
+#undef HOPPER_SHARED
+#undef HOPPER_REGISTERS
+
+// The host's side: a map of [batch][heads][rows][D], at these strides, for boxes of `rows_of_box` rows and one panel.
+// False: the driver refuses it, or is none.
+template <class T>
+bool map_of(CUtensorMap *map, const T *base, int head_dim, int rows, int heads, int batch, const asc_strides &s,
+            int rows_of_box)
+{
+    void *function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found) ||
+        !function)
+        return false;
+    const cuuint64_t dims[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(rows),
+                               static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(batch)};
+    const cuuint64_t strides[] = {s.row * sizeof(T), s.head * sizeof(T), s.batch * sizeof(T)};
+    const cuuint32_t box[] = {PANEL, static_cast<cuuint32_t>(rows_of_box), 1, 1}, steps[] = {1, 1, 1, 1};
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function)(
+               map, is_half<T> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+               const_cast<void *>(static_cast<const void *>(base)), dims, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+} // namespace hopper

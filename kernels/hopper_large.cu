@@ -1,0 +1,409 @@
+// hopper_large: what sm_90 has, for large shapes. A producer thread feeds tiles of K and V through TMA into a ring of
+// stages; consumer warpgroups multiply with wgmma, 64 rows each, straight from shared memory. Each has Q Kt of the next
+// kv tile under way while it works on the softmax, and P V of the last one while it works on the next. One block for
+// each multiprocessor takes q tile after q tile.
+//
+// Of an accumulator of 64 x N a lane has columns 2 t and 2 t + 1 (t = lane % 4) of every eight, of rows g and g + 8
+// (g = lane / 4) of its warp's 16, as in fp16_mma: the weights, rounded, are the A operand of P V as they stand.
+//
+// The two sides meet at mbarriers. Of a stage, K and V have two each:
+//     full     the producer arrives once, and says how many bytes TMA will bring; consumers wait before they read
+//     free     every consumer warp arrives when its wgmma has read the tile; the producer waits before it copies anew
+// Round r of a stage has parity r % 2; a fresh barrier passes a wait for parity 1, so that the first round waits for
+// nobody. Q has one full and one free barrier; its rounds are the block's q tiles.
+//
+// D = 64: 4 consumers x 64 rows, 64 keys a tile, 3 stages. D = 128: 2 consumers x 64 rows, 128 keys, 2 stages, and the
+// two take turns on the tensor cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
+//
+// Shared memory in bytes, from the first multiple of 1024 on, D 64 / 128:
+//     q   [D / 64][rows][64] T            32768   32768
+//     k   [stages][D / 64][keys][64] T    24576   65536
+//     v   the same                        24576   65536
+//     barriers                              256     256
+//
+// Limits: one wave of tiles that is not full; kv tiles are walked from the last to the first, masked or not; few rows.
+
+#include "hopper.cuh"
+
+namespace
+{
+
+using namespace hopper;
+
+template <int head_dim> struct Shape {
+    static constexpr int D = head_dim, PANELS = D / PANEL;
+    static constexpr int WARPGROUPS = D == 64 ? 4 : 2, BR = 64 * WARPGROUPS, BC = D == 64 ? 64 : 128;
+    static constexpr int STAGES = D == 64 ? 3 : 2;
+    static constexpr bool TURNS = D == 128;
+    static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
+    // Registers of a thread: all there are, dealt in the launch, then given by the producer to the consumers.
+    static constexpr int FOR_PRODUCER = D == 64 ? 32 : 24, FOR_CONSUMER = D == 64 ? 112 : 240;
+    static constexpr int Q_BYTES = BR * D * 2, TILE_BYTES = BC * D * 2;
+    static constexpr int Q = 0, K = Q + Q_BYTES, V = K + STAGES * TILE_BYTES, BARRIERS = V + STAGES * TILE_BYTES;
+    static constexpr int BYTES = BARRIERS + 256 + 1024; // to a multiple of 1024
+
+    uint32_t base;
+    __device__ __forceinline__ uint32_t q() const
+    {
+        return base + Q;
+    }
+    __device__ __forceinline__ uint32_t k(int stage) const
+    {
+        return base + K + stage * TILE_BYTES;
+    }
+    __device__ __forceinline__ uint32_t v(int stage) const
+    {
+        return base + V + stage * TILE_BYTES;
+    }
+    __device__ __forceinline__ uint32_t barrier(int i) const
+    {
+        return base + BARRIERS + 8 * i;
+    }
+    __device__ __forceinline__ uint32_t q_full() const
+    {
+        return barrier(0);
+    }
+    __device__ __forceinline__ uint32_t q_free() const
+    {
+        return barrier(1);
+    }
+    // `of`: 0 of K, 1 of V.
+    __device__ __forceinline__ uint32_t full(int of, int stage) const
+    {
+        return barrier(2 + 4 * stage + 2 * of);
+    }
+    __device__ __forceinline__ uint32_t free(int of, int stage) const
+    {
+        return barrier(3 + 4 * stage + 2 * of);
+    }
+};
+
+template <class T> struct HopperParams : Params<T> {
+    CUtensorMap q_map, k_map, v_map;
+    int q_tiles, work; /* work: q tiles of all heads */
+};
+
+// Which q tile the block has next, and how many kv tiles its rows see.
+template <class S, class T> struct Item {
+    int q_tile, head, batch, tiles;
+    __device__ __forceinline__ Item(const HopperParams<T> &p, int item)
+        : q_tile(item % p.q_tiles), head(item / p.q_tiles % p.heads), batch(item / p.q_tiles / p.heads),
+          tiles((max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC)
+    {
+    }
+};
+
+// All that the producer thread does.
+template <class T, class S> __device__ __forceinline__ void produce(const HopperParams<T> &p, S shared)
+{
+    int round = 0, n = 0; // q tiles and kv tiles so far
+    for (int at = blockIdx.x; at < p.work; at += gridDim.x) {
+        const Item<S, T> item(p, at);
+        if (!item.tiles)
+            continue;
+        const auto copy = [&](int of, int kt) {
+            const int stage = (n + kt) % S::STAGES, first = (item.tiles - 1 - kt) * S::BC;
+            wait(shared.free(of, stage), (n + kt) / S::STAGES + 1 & 1);
+            arrive_and_expect(shared.full(of, stage), S::TILE_BYTES);
+            for (int panel = 0; panel < S::PANELS; panel++)
+                copy_panel((of ? shared.v(stage) : shared.k(stage)) + panel * S::BC * 128, of ? &p.v_map : &p.k_map,
+                           shared.full(of, stage), panel * PANEL, first, item.head / p.group, item.batch);
+        };
+        wait(shared.q_free(), round + 1 & 1);
+        arrive_and_expect(shared.q_full(), S::Q_BYTES);
+        for (int panel = 0; panel < S::PANELS; panel++)
+            copy_panel(shared.q() + panel * S::BR * 128, &p.q_map, shared.q_full(), panel * PANEL, item.q_tile * S::BR,
+                       item.head, item.batch);
+        copy(0, 0);
+        for (int kt = 1; kt < item.tiles; kt++) {
+            copy(0, kt);
+            copy(1, kt - 1);
+        }
+        copy(1, item.tiles - 1);
+        n += item.tiles;
+        round++;
+    }
+}
+
+// Four lanes have two neighboring columns of each of four groups of eight: each ends up with the eight of one group.
+__device__ __forceinline__ uint4 gather(const uint32_t (&word)[4], int t)
+{
+    uint32_t out[4];
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        const int other = t ^ step;
+        const uint32_t for_other = other == 0 ? word[0] : other == 1 ? word[1] : other == 2 ? word[2] : word[3];
+        const uint32_t got = step ? __shfl_xor_sync(0xffffffffu, for_other, step) : for_other;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i == other)
+                out[i] = got;
+    }
+    return make_uint4(out[0], out[1], out[2], out[3]);
+}
+
+// All consumers meet, and what they have written is there for wgmma: of an isolated run.
+template <class S> __device__ __forceinline__ void consumers_agree()
+{
+    fence_async();
+    asm volatile("bar.sync %0, %1;\n" ::"n"(7), "n"(S::CONSUMER_THREADS) : "memory");
+}
+
+// Element i of an accumulator.
+#define ROW(i) (warpgroup * 64 + warp * 16 + g + (i) / 2 % 2 * 8)
+#define COL(i) ((i) / 4 * 8 + 2 * t + (i) % 2)
+
+template <class T, class S>
+__global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_constant__ HopperParams<T> p)
+{
+    constexpr int BR = S::BR, BC = S::BC, D = S::D;
+    extern __shared__ unsigned char raw[];
+    const uint32_t address = shared_address(raw), base = (address + 1023) & ~1023u;
+    const S shared = {base};
+    if (threadIdx.x == 0) {
+        barrier_init(shared.q_full(), 1);
+        barrier_init(shared.q_free(), 4 * S::WARPGROUPS);
+        for (int i = 0; i < 2 * S::STAGES; i++) {
+            barrier_init(shared.full(i % 2, i / 2), 1);
+            barrier_init(shared.free(i % 2, i / 2), 4 * S::WARPGROUPS);
+        }
+    }
+    barriers_are_there();
+
+    const int warpgroup = threadIdx.x / 128;
+    if (warpgroup == S::WARPGROUPS) {
+        give_registers<S::FOR_PRODUCER>();
+        if (threadIdx.x == S::CONSUMER_THREADS)
+            produce<T, S>(p, shared);
+        return;
+    }
+    take_registers<S::FOR_CONSUMER>();
+
+    const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const auto release = [&](uint32_t barrier) {
+        __syncwarp();
+        if (lane == 0)
+            arrive(barrier);
+    };
+    float s[BC / 2], u[D / 2], m[2], l[2];
+    uint32_t weights[BC / 4];
+
+    // S = Q Kt, as it is begun.
+    const auto begin_scores = [&](int stage) {
+        const uint32_t sq = shared.q() + warpgroup * 64 * 128, sk = shared.k(stage);
+        wgmma_begin();
+#pragma unroll
+        for (int d = 0; d < D / 16; d++)
+            multiply<T>(s, matrix(sq + d / 4 * BR * 128 + d % 4 * 32), matrix(sk + d / 4 * BC * 128 + d % 4 * 32), d > 0);
+        wgmma_commit();
+    };
+    // U += P V.
+    const auto begin_output = [&](int stage, bool add) {
+        wgmma_begin();
+#pragma unroll
+        for (int k = 0; k < BC / 16; k++)
+            multiply<T>(u, weights + 4 * k, matrix(shared.v(stage) + k * 16 * 128, BC * 128), add || k > 0);
+        wgmma_commit();
+    };
+    // The other warpgroup's turn comes when this one has begun its products.
+    if (S::TURNS && warpgroup == 1)
+        barrier_arrive<S::CONSUMER_THREADS>(1);
+
+    int round = 0, n = 0;
+    for (int at = blockIdx.x; at < p.work; at += gridDim.x) {
+        const Item<S, T> item(p, at);
+        const int first_row = item.q_tile * BR;
+        ASC_AT(item.batch, item.head, item.q_tile);
+        // Up to here all rows of this warp see all keys.
+        const int seen_by_all = p.seen(first_row + warpgroup * 64 + warp * 16);
+        [[maybe_unused]] const auto tile = [&](uint32_t at_) { return reinterpret_cast<T *>(raw + (at_ - address)); };
+
+        const auto weigh = [&](int kt, float (&alpha)[2]) {
+            if ((kt + 1) * BC > seen_by_all) {
+#pragma unroll
+                for (int i = 0; i < BC / 2; i++)
+                    if (COL(i) >= p.seen(first_row + ROW(i)) - kt * BC)
+                        s[i] = -INFINITY;
+            }
+            ASC_RECORD(s, kt, i, BC / 2, ROW(i), COL(i), s[i]);
+            float base_of[2];
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                float largest = -INFINITY;
+#pragma unroll
+                for (int i = 2 * r; i < BC / 2; i += 4)
+                    largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
+                largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+                largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+                alpha[r] = m[r];
+                m[r] = fmaxf(m[r], largest);
+            }
+            ASC_RECORD(m, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, m[i]);
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                base_of[r] = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
+                alpha[r] = exp2_fast((alpha[r] - base_of[r]) * p.scale_log2);
+            }
+            ASC_RECORD(alpha, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, alpha[i]);
+#pragma unroll
+            for (int i = 0; i < BC / 2; i++)
+                s[i] = exp2_fast(fmaf(s[i], p.scale_log2, -(base_of[i / 2 % 2] * p.scale_log2)));
+            ASC_RECORD(p, kt, i, BC / 2, ROW(i), COL(i), s[i]);
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                l[r] *= alpha[r];
+#pragma unroll
+                for (int i = 2 * r; i < BC / 2; i += 4)
+                    l[r] += s[i] + s[i + 1];
+            }
+            ASC_RECORD(l, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, t, l[i]);
+        };
+        const auto round_weights = [&] {
+#pragma unroll
+            for (int i = 0; i < BC / 4; i++)
+                weights[i] = two<T>(s[2 * i], s[2 * i + 1]);
+        };
+
+        float alpha[2];
+        m[0] = m[1] = -INFINITY;
+        l[0] = l[1] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < D / 2; i++)
+            u[i] = 0.0f;
+        if (item.tiles) {
+            const int last = item.tiles - 1; // of the kv tiles, which comes first
+            wait(shared.q_full(), round & 1);
+            ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
+                                 tile(shared.q())[place<BR>(r, c)]);
+            const auto scores_arrive = [&](int i) {
+                const int stage = (n + i) % S::STAGES;
+                wait(shared.full(0, stage), (n + i) / S::STAGES & 1);
+                ASC_RECORD_SHARED_BY(k, last - i, r, BC, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
+                                     tile(shared.k(stage))[place<BC>(r, c)]);
+                return stage;
+            };
+            const auto values_arrive = [&](int i) {
+                const int stage = (n + i) % S::STAGES;
+                wait(shared.full(1, stage), (n + i) / S::STAGES & 1);
+                ASC_RECORD_SHARED_BY(v, last - i, r, BC, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
+                                     tile(shared.v(stage))[place<BC>(r, c)]);
+                return stage;
+            };
+            int k_stage = scores_arrive(0);
+            begin_scores(k_stage);
+            wgmma_wait<0>(s);
+            release(shared.free(0, k_stage));
+            weigh(last, alpha);
+            round_weights();
+            for (int i = 1; i < item.tiles; i++) {
+                k_stage = scores_arrive(i);
+                if (S::TURNS)
+                    barrier_wait<S::CONSUMER_THREADS>(1 + warpgroup);
+                begin_scores(k_stage);
+                const int v_stage = values_arrive(i - 1);
+                begin_output(v_stage, true);
+                if (S::TURNS)
+                    barrier_arrive<S::CONSUMER_THREADS>(2 - warpgroup);
+                wgmma_wait<1>(s);
+                release(shared.free(0, k_stage));
+                weigh(last - i, alpha);
+                wgmma_wait<0>(u);
+                ASC_RECORD(u, last - i + 1, e, D / 2, ROW(e), COL(e), u[e]);
+                release(shared.free(1, v_stage));
+#pragma unroll
+                for (int e = 0; e < D / 2; e++)
+                    u[e] *= alpha[e / 2 % 2];
+                round_weights();
+            }
+            release(shared.q_free());
+            const int v_stage = values_arrive(last);
+            begin_output(v_stage, true);
+            wgmma_wait<0>(u);
+            ASC_RECORD(u, 0, e, D / 2, ROW(e), COL(e), u[e]);
+            release(shared.free(1, v_stage));
+            n += item.tiles;
+            round++;
+        }
+
+        float inverse[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
+            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
+            inverse[r] = l[r] > 0.0f ? 1.0f / l[r] : 0.0f; // a row without any key gives zero
+        }
+        // Lane t = 0 tells the first row's, lane t = 1 the second's.
+        const int own = warpgroup * 64 + warp * 16 + g + 8 * t;
+        if (t < 2 && first_row + own < p.q_len) {
+            const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
+            float lse = l_own > 0.0f ? m_own * p.scale + __logf(l_own) : -INFINITY;
+            p.lse[(static_cast<int64_t>(item.batch) * p.heads + item.head) * p.q_len + first_row + own] = lse;
+            ASC_RECORD_ROW(lse, 0, own, true, lse);
+        }
+#pragma unroll
+        for (int b = 0; b < D / 32; b++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                uint32_t word[4];
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    word[j] = two<T>(u[16 * b + 4 * j + 2 * r] * inverse[r], u[16 * b + 4 * j + 2 * r + 1] * inverse[r]);
+                const uint4 out = gather(word, t);
+                const int row = warpgroup * 64 + warp * 16 + g + 8 * r, col = b * 32 + t * 8;
+                if (first_row + row >= p.q_len)
+                    continue;
+                __align__(16) T values[8];
+                *reinterpret_cast<uint4 *>(values) = out;
+                ASC_RECORD(o, 0, i, 8, row, col + i, values[i]);
+                *reinterpret_cast<uint4 *>(p.o + item.batch * p.q_strides.batch + item.head * p.q_strides.head +
+                                           (first_row + row) * p.q_strides.row + col) =
+                    *reinterpret_cast<const uint4 *>(values);
+            }
+    }
+}
+
+const char *plan(const asc_problem *problem, asc_plan *plan)
+{
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
+    if (!(problem->scale > 0))
+        return "the maximum is taken before scores are scaled: scale must be above 0";
+    return problem->head_dim == 128 ? plan_tiles(problem, plan, Shape<128>::BR, Shape<128>::BC, Shape<128>::THREADS)
+                                    : plan_tiles(problem, plan, Shape<64>::BR, Shape<64>::BC, Shape<64>::THREADS);
+}
+
+const char *launch(const asc_problem *problem, void *stream)
+{
+    return for_instance(problem, [&](auto type, auto head_dim) -> const char * {
+        using T = decltype(type);
+        using S = Shape<head_dim>;
+        auto p = params_of<HopperParams<T>>(problem);
+        if (!p.aligned)
+            return "TMA copies from arrays that begin at a multiple of 16 bytes";
+        p.q_tiles = (problem->q_len - 1) / S::BR + 1;
+        p.work = p.q_tiles * problem->heads * problem->batch;
+        if (!map_of(&p.q_map, p.q, S::D, p.q_len, p.heads, problem->batch, p.q_strides, S::BR) ||
+            !map_of(&p.k_map, p.k, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC) ||
+            !map_of(&p.v_map, p.v, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC))
+            return "the driver makes no tensor map of these arrays";
+        int processors = 1;
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
+        return ASC_LAUNCH((hopper_large<T, S>), dim3(min(p.work, processors)), S::THREADS, S::BYTES, stream, p);
+    });
+}
+
+} // namespace
+
+ASC_KERNEL(hopper_large)
+{
+    kernel.plan = plan;
+    kernel.launch = launch;
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.conventions.s_unit = ASC_UNIT_RAW;
+    kernel.conventions.m_unit = ASC_UNIT_RAW;
+    kernel.conventions.acc_s = ASC_ACC_MMA;
+    kernel.conventions.acc_u = ASC_ACC_MMA;
+    kernel.conventions.p_rounded = ASC_P_INPUT;
+    kernel.conventions.l_lanes = 4;
+    kernel.conventions.empty_lse_negative = 1;
+}
