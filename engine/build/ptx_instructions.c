@@ -440,11 +440,51 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
     return 0;
 }
 
+/* NAME: of a place that branches go to; n 0: there is none here. */
+static struct token take_label(struct reader *r)
+{
+    struct token t = {r->at, 0};
+    const char *c = r->at;
+    while (is_name(*c))
+        c++;
+    const size_t n = (size_t)(c - r->at);
+    c += strspn(c, " \t");
+    if (n && c[0] == ':' && c[1] != ':') {
+        t.n = n;
+        r->at = c + 1;
+    }
+    return t;
+}
+
+/* The next label from r->at on; n 0: there are no more. */
+static struct token next_label(struct reader *r)
+{
+    for (skip_space(r); *r->at; skip_space(r)) {
+        const struct token label = take_label(r);
+        if (label.n)
+            return label;
+        r->at += strchr("{};", *r->at) ? 1 : strcspn(r->at, ";");
+    }
+    return (struct token){0};
+}
+
+void ptx_write_labels(struct ptx_statement *s)
+{
+    struct reader r = {.s = s, .at = s->text};
+    for (struct token label = next_label(&r); label.n; label = next_label(&r))
+        fprintf(s->code, "__label__ simt_label_%.*s; ", (int)label.n, label.text);
+}
+
 static int write_branch(struct reader *r, const struct instruction *in)
 {
     const struct argument *to = &in->argument[0];
-    if (in->n_arguments != 1 || to->kind != VALUE || to->n != 1)
-        return refuse(r, in->opcode.text, "with operands like those of ", in->opcode.text, in->opcode.n);
+    struct reader all = {.s = r->s, .at = r->s->text};
+    struct token label = next_label(&all);
+    while (label.n && !(in->n_arguments == 1 && to->part[0].n == label.n &&
+                        memcmp(to->part[0].text, label.text, label.n) == 0))
+        label = next_label(&all);
+    if (!label.n)
+        return refuse(r, in->opcode.text, "without a label for ", in->opcode.text, in->opcode.n);
     fprintf(r->s->code, "goto simt_label_%.*s; ", (int)to->part[0].n, to->part[0].text);
     return 0;
 }
@@ -497,36 +537,6 @@ static int take_registers(struct reader *r)
                 t.text);
     } while (take(r, ','));
     return take(r, ';') ? 0 : refuse(r, begin, "", begin, strcspn(begin, ";\n"));
-}
-
-/* NAME: of a place that branches go to; n 0: there is none here. */
-static struct token take_label(struct reader *r)
-{
-    struct token t = {r->at, 0};
-    const char *c = r->at;
-    while (is_name(*c))
-        c++;
-    const size_t n = (size_t)(c - r->at);
-    c += strspn(c, " \t");
-    if (n && c[0] == ':' && c[1] != ':') {
-        t.n = n;
-        r->at = c + 1;
-    }
-    return t;
-}
-
-void ptx_write_labels(struct ptx_statement *s)
-{
-    struct reader r = {.s = s, .at = s->text};
-    for (skip_space(&r); *r.at; skip_space(&r)) {
-        const struct token label = take_label(&r);
-        if (label.n)
-            fprintf(s->code, "__label__ simt_label_%.*s; ", (int)label.n, label.text);
-        else if (strchr("{};", *r.at))
-            r.at++;
-        else
-            r.at += strcspn(r.at, ";");
-    }
 }
 
 int ptx_write_instructions(struct ptx_statement *s)

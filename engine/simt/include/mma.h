@@ -166,7 +166,7 @@ template <class D, class A, class B, class C> void mma_combine(void *const args[
     if (lanes != 0xFFFFFFFFu)
         simt_matrix_report(first->file, first->line, "wmma::mma_sync", "some of the 32 lanes have returned");
     const simt_mma_type type = is_half<typename A::element_type> ? SIMT_MMA_F16 : SIMT_MMA_BF16;
-    const simt_mma mma = {type, half_sum, m, n, k, a, b, c, first->file, first->line};
+    const simt_mma mma = {type, half_sum, m, n, k, a, b, c, first->file, first->line, false};
     simt_tensor_product(&mma, d);
     each_lane<arg>(args, lanes, [&](int lane, arg *me) {
         for (int i = 0; i < D::shape::held; i++)

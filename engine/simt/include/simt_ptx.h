@@ -172,7 +172,7 @@ template <int K, simt_mma_type type, bool f16_accumulator> void mma_combine(void
     const arg *first = static_cast<const arg *>(args[__builtin_ctz(lanes)]);
     if (lanes != 0xFFFFFFFFu)
         simt_matrix_report(first->file, first->line, "mma.sync", "some of the 32 lanes have returned");
-    const simt_mma product = {type, f16_accumulator, 16, 8, K, a, b, c, first->file, first->line};
+    const simt_mma product = {type, f16_accumulator, 16, 8, K, a, b, c, first->file, first->line, false};
     simt_tensor_product(&product, d);
     simt::each_lane<arg>(args, lanes, [&](int lane, arg *me) {
         for (int i = 0; i < 4; i++)
@@ -425,6 +425,10 @@ template <class T> static inline bool less(uint32_t a, uint32_t b)
 template <class T> static inline bool not_less(uint32_t a, uint32_t b)
 {
     return (T)a >= (T)b;
+}
+static inline uint32_t select(uint32_t a, uint32_t b, bool first)
+{
+    return first ? a : b;
 }
 static inline uint32_t bit_and(uint32_t a, uint32_t b)
 {

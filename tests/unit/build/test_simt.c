@@ -22,7 +22,7 @@
 #define INCLUDE "engine/simt/include"
 
 static const char *const programs[] = {"features",  "types", "errors",   "tensor",
-                                       "unaligned", "ptx",   "barriers", "groups"};
+                                       "unaligned", "ptx",   "barriers", "hopper", "groups"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs cannot be built on this machine, or NULL */
@@ -111,7 +111,7 @@ static int build_programs(void **state)
         print_error("%s is missing: run `make test`\n", RUNTIME);
         return -1;
     }
-    char flags[1024] = "", link[256] = "", command[8192] = "mkdir -p " DIR " && cd . && (";
+    char flags[1024] = "", link[256] = "", command[16384] = "mkdir -p " DIR " && cd . && (";
     join(flags, sizeof flags, simt_compile_flags);
     if (simt_march_flag())
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), " %s", simt_march_flag());
@@ -124,7 +124,7 @@ static int build_programs(void **state)
         char source[96];
         snprintf(source, sizeof source, "tests/simt/%s.cu", programs[i]);
         if (strcmp(programs[i], "ptx") == 0 || strcmp(programs[i], "unaligned") == 0 ||
-            strcmp(programs[i], "barriers") == 0) {
+            strcmp(programs[i], "barriers") == 0 || strcmp(programs[i], "hopper") == 0) {
             must_run("mkdir -p " DIR);
             rewrite(programs[i], compiler);
             snprintf(source, sizeof source, "-x c++-cpp-output " DIR "/%s.ii", programs[i]);
@@ -421,6 +421,25 @@ static void test_named_barriers(void **state)
 }
 
 /* clang-format off */
+static const struct mistake hopper_mistakes[] = {
+    {"no-init", "arrive", "barrier", "block 0,0,0 thread 0,0,0", "mbarrier.arrive: no mbarrier.init has come for the mbarrier at shared address", 1, 3, 1, ANYWHERE},
+    {"too-many-arrivals", "arrive", "barrier", "block 0,0,0 thread 0,0,0", "mbarrier.arrive of 1, where 0 of 1 arrivals are left in this phase", 0, 0, 1, ANYWHERE},
+    {"missing-bytes", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 2048 bytes that it expects, at tests/simt/hopper.cu:", 1, 1, 1, ANYWHERE},
+    {"never-waited", NULL, "never-waited", "block 0,0,0 thread 0,0,0", "returns without having waited for its wgmma", 0, 0, 1, ANYWHERE},
+    {"no-map", NULL, "address", "block 0,0,0 thread 0,0,0", "a tensor map that cuTensorMapEncodeTiled has not made", 1, 3, 1, ANYWHERE},
+};
+/* clang-format on */
+
+static void test_hopper(void **state)
+{
+    (void)state;
+    runs_clean("hopper", "all 1 0");
+    runs_clean("hopper", "all 2 0 1");
+    runs_clean("hopper", "all 2 0 5");
+    find_mistakes("hopper", hopper_mistakes, sizeof hopper_mistakes / sizeof *hopper_mistakes);
+}
+
+/* clang-format off */
 static const struct mistake group_mistakes[] = {
     {"outside", "outside", "shuffle", "block 0,0,0 thread 16,0,0", "lane 16 reads lane 28", 0, 0, 1, ANYWHERE},
     {"beyond", "beyond", "shuffle", "block 0,0,0 thread 0,0,0", "lane 0 reads lane 5", 0, 0, 1, ANYWHERE},
@@ -590,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_inline_ptx),
         cmocka_unit_test(test_named_barriers),
+        cmocka_unit_test(test_hopper),
         cmocka_unit_test(test_cooperative_groups),
         cmocka_unit_test(test_inline_ptx_follows_the_model),
         cmocka_unit_test(test_honest_infinities_are_quiet),
