@@ -12,7 +12,7 @@ SETTINGS = {
     "block_scales": (("shape.dtype=f16", "shape.k_dtype=e4m3", "quant.scales=rows:16,dims:16"),),
     "fp8_mma": (("shape.dtype=e4m3", "quant.scales=head"),),
 }
-NEEDS = {"fp8_mma": 89}  # of the compute capability, where instructions are missing before
+NEEDS = {"fp8_mma": 89, "hopper_large": 90}  # of the compute capability, where instructions are missing before
 
 
 def kernels():

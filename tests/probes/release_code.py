@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from kernels import NEEDS, choices  # noqa: E402
 
-ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
+ARCHITECTURES = ("sm_80", "sm_89", "sm_90a")
 KERNELS = tuple(sorted([*(ROOT / "kernels").glob("*.cu"), *(ROOT / "docs/examples").glob("*.cu")]))
 PROBE = re.compile(r"\bASC_(AT|RECORD(_[A-Z]+)*)\([^;]*;")
 EM_CUDA = 190  # e_machine of a cubin
@@ -93,7 +93,7 @@ def main():
         return ""
 
     everything = [(kernel, define, architecture) for kernel in KERNELS for define in choices(kernel)
-                  for architecture in ARCHITECTURES if int(architecture.removeprefix("sm_")) >= NEEDS.get(kernel.stem, 0)]
+                  for architecture in ARCHITECTURES if int(architecture.strip("sm_a")) >= NEEDS.get(kernel.stem, 0)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for (kernel, define, architecture), reason in zip(everything, pool.map(one, everything)):
             print(f"{'FAIL' if reason else 'ok  '} {kernel.name} {define or '-'} {architecture}", flush=True)

@@ -33,15 +33,15 @@ class ReleaseCode(unittest.TestCase):
             nvcc = self.file("nvcc", f"#!/bin/sh\n{body}\n")
             nvcc.chmod(0o755)
             with self.assertRaises(Different):
-                compare(small, "sm_90", nvcc=nvcc)
-        compare(small, "sm_90")
+                compare(small, "sm_90a", nvcc=nvcc)
+        compare(small, "sm_90a")
 
     def test_what_a_probe_leaves_behind_is_seen(self):
         left = SMALL.replace("ASC_AT(0, 0, 0)", "ASC_AT(0, 0, x[2] = 2)")
         with self.assertRaisesRegex(Different, "left something behind"):
-            compare(self.file("small.cu", left), "sm_90", ["-DASC_MODE=1"])
+            compare(self.file("small.cu", left), "sm_90a", ["-DASC_MODE=1"])
         with self.assertRaisesRegex(Different, "not all found"):
-            compare(self.file("small.cu", SMALL.replace("ASC_AT(0, 0, 0);", "")), "sm_90")
+            compare(self.file("small.cu", SMALL.replace("ASC_AT(0, 0, 0);", "")), "sm_90a")
 
     def test_lines_stay_where_they_were(self):
         self.assertEqual(blanked("a;\nASC_RECORD(s, 1,\n  i, 2, x[i]);\nb;\n"), "a;\n;\n\nb;\n")
@@ -53,7 +53,7 @@ def case_of(kernel, define):
 
     def run(self):
         try:
-            compare(kernel, "sm_90", one_instance, recording=kernel == KERNELS[0])
+            compare(kernel, "sm_90a", one_instance, recording=kernel == KERNELS[0])
         except Different as reason:
             self.fail(str(reason))
     return run
