@@ -1,6 +1,7 @@
 // hopper.cuh: what sm_90 has for attention, under short names: mbarriers, tiles that TMA copies, wgmma, registers that
-// warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose 16-byte chunks TMA exchanges
-// by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel begins at a multiple of 1024.
+// warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose 16-byte chunks TMA
+// exchanges by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel begins at a
+// multiple of 1024.
 
 #pragma once
 
@@ -114,14 +115,14 @@ __device__ __forceinline__ uint64_t matrix(uint32_t address, int panel = 16)
 // `sums` registers of d; then the numbers of the operands that follow them.
 #define HOPPER_SHARED(N, type, sums, A, B, adds)                                                                       \
     asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums "}, " A ", " B \
-                 ", p, 1, 1, 0, 0;}"                                                                                   \
+                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums                \
+                 "}, " A ", " B ", p, 1, 1, 0, 0;}"                                                                    \
                  : HOPPER_D##sums                                                                                      \
                  : "l"(a), "l"(b), "r"(static_cast<int>(add)))
 #define HOPPER_REGISTERS(N, type, sums, A, B, adds)                                                                    \
     asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums "}, {" A       \
-                 "}, " B ", p, 1, 1, 1;}"                                                                              \
+                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums                \
+                 "}, {" A "}, " B ", p, 1, 1, 1;}"                                                                     \
                  : HOPPER_D##sums                                                                                      \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)))
 

@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         wgmma_begin();
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
-            multiply<T>(s, matrix(sq + d / 4 * BR * 128 + d % 4 * 32), matrix(sk + d / 4 * BC * 128 + d % 4 * 32), d > 0);
+            multiply<T>(s, matrix(sq + d / 4 * BR * 128 + d % 4 * 32), matrix(sk + d / 4 * BC * 128 + d % 4 * 32),
+                        d > 0);
         wgmma_commit();
     };
     // U += P V.
@@ -218,7 +219,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         const int seen_by_all = p.seen(first_row + warpgroup * 64 + warp * 16);
         [[maybe_unused]] const auto tile = [&](uint32_t at_) { return reinterpret_cast<T *>(raw + (at_ - address)); };
 
-        const auto weigh = [&](int kt, float (&alpha)[2]) {
+        const auto weigh = [&](int kt, float(&alpha)[2]) {
             if ((kt + 1) * BC > seen_by_all) {
 #pragma unroll
                 for (int i = 0; i < BC / 2; i++)
@@ -347,7 +348,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 uint32_t word[4];
 #pragma unroll
                 for (int j = 0; j < 4; j++)
-                    word[j] = two<T>(u[16 * b + 4 * j + 2 * r] * inverse[r], u[16 * b + 4 * j + 2 * r + 1] * inverse[r]);
+                    word[j] =
+                        two<T>(u[16 * b + 4 * j + 2 * r] * inverse[r], u[16 * b + 4 * j + 2 * r + 1] * inverse[r]);
                 const uint4 out = gather(word, t);
                 const int row = warpgroup * 64 + warp * 16 + g + 8 * r, col = b * 32 + t * 8;
                 if (first_row + row >= p.q_len)

@@ -200,23 +200,23 @@ bool dtype_is_unwritten(enum dtype t, const void *array, size_t i)
     }
 }
 
-int dtype_is_nobodys(enum dtype t, const void *array, size_t i)
+uint16_t dtype_nobodys(enum dtype t, const void *array, size_t i)
 {
     /* f32: the pattern itself, and the 16 bits of an f16 (mantissa 13 places up) or a bf16 (16 up) as they are widened;
        an operation sets the quiet bit of what was a signalling NaN. */
-    static const uint16_t narrow[] = {UNWRITTEN_16, POISON_16, ARRAY_POISON_16};
+    static const uint16_t narrow[] = {UNWRITTEN_16, POISON_16, ARRAY_POISON_16, UNFINISHED_16};
     const uint32_t quiet = 0x00400000u, sign = 0x80000000u;
     for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++) {
         const uint32_t code = narrow[k], forms[] = {code << 16 | code, 0x7F800000u | (code & 0x3FFu) << 13, code << 16};
         if (t == DTYPE_F16 && (load_16(array, i) & 0x7FFFu) == code)
-            return 1;
+            return narrow[k];
         if (t == DTYPE_BF16 && ((load_16(array, i) & 0x7FFFu) | quiet >> 16) == (code | quiet >> 16))
-            return 1;
+            return narrow[k];
         for (size_t f = 0; t == DTYPE_F32 && f < sizeof forms / sizeof forms[0]; f++)
             if (((load_32(array, i) & ~sign) | quiet) == (forms[f] | quiet))
-                return 1;
+                return narrow[k];
     }
-    return dtype_is_unwritten(t, array, i);
+    return dtype_is_unwritten(t, array, i) ? UNWRITTEN_16 : 0;
 }
 
 double dtype_ulp(enum dtype t, double x)

@@ -44,9 +44,10 @@ double error_larger(double a, double b);
 #define UNWRITTEN_64 UINT64_C(0x7FF57FF57FF57FF5)
 /* As what memory of the CPU executor begins, repeated: a signalling NaN as f32 and bf16, a NaN as f16. Arithmetic
    quiets such a one, so that nothing computed is taken for what nobody wrote; the first stands in shared memory, the
-   second in the outputs and the workspace. */
+   second in the outputs and the workspace, the third in registers that a wgmma under way is to write. */
 #define POISON_16 0x7FA0u
 #define ARRAY_POISON_16 0x7FA5u
+#define UNFINISHED_16 0x7FAAu
 bool dtype_has_unwritten(enum dtype t);
 /* What memory of type t holds before a run, two bytes of it, repeated: the pattern above, the NaN code 7F of both FP8
    formats, 0 in integers. */
@@ -58,9 +59,9 @@ struct unwritten_part {
     uint16_t unused[3]; /* 0 */
 };
 bool dtype_is_unwritten(enum dtype t, const void *array, size_t i);
-/* 1: a NaN that one of the three leaves behind, as it is, quieted, or converted from a narrower type: x86 arithmetic
-   keeps it, a GPU's does not. */
-int dtype_is_nobodys(enum dtype t, const void *array, size_t i);
+/* The pattern of these four that a NaN comes from, as it is, quieted, or converted from a narrower type: x86 arithmetic
+   keeps it, a GPU's does not. 0: none. */
+uint16_t dtype_nobodys(enum dtype t, const void *array, size_t i);
 
 #ifdef __cplusplus
 }

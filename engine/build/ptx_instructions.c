@@ -426,8 +426,7 @@ static int write_call(struct reader *r, const struct row *row, const struct inst
             continue;
         fputs(comma, code);
         comma = ", ";
-        if (w.referred ? write_references(r, &in->argument[i])
-                       : write_input(r, &in->argument[i], w.letter, w.count))
+        if (w.referred ? write_references(r, &in->argument[i]) : write_input(r, &in->argument[i], w.letter, w.count))
             return -1;
     }
     fputc(')', code);
@@ -480,8 +479,8 @@ static int write_branch(struct reader *r, const struct instruction *in)
     const struct argument *to = &in->argument[0];
     struct reader all = {.s = r->s, .at = r->s->text};
     struct token label = next_label(&all);
-    while (label.n && !(in->n_arguments == 1 && to->part[0].n == label.n &&
-                        memcmp(to->part[0].text, label.text, label.n) == 0))
+    while (label.n &&
+           !(in->n_arguments == 1 && to->part[0].n == label.n && memcmp(to->part[0].text, label.text, label.n) == 0))
         label = next_label(&all);
     if (!label.n)
         return refuse(r, in->opcode.text, "without a label for ", in->opcode.text, in->opcode.n);
@@ -542,7 +541,7 @@ static int take_registers(struct reader *r)
 int ptx_write_instructions(struct ptx_statement *s)
 {
     struct reader r = {.s = s, .at = s->text};
-    struct instruction *in = malloc(sizeof *in);
+    struct instruction *in = calloc(1, sizeof *in);
     int failed = in ? 0 : -1;
     for (skip_space(&r); !failed && *r.at; skip_space(&r)) {
         const struct token label = take_label(&r);

@@ -31,6 +31,7 @@ struct bulk_copy {
 struct bulk {
     struct bulk_copy at[BULK_MAX]; /* under way, in order of issue */
     unsigned n;
+    uint32_t issued;                  /* copies so far */
     uint32_t group[SIMT_THREADS_MAX]; /* how often a thread has committed */
 };
 
@@ -38,7 +39,7 @@ void bulk_begin_block(struct worker *w)
 {
     if (!w->bulk)
         return;
-    w->bulk->n = 0;
+    w->bulk->n = w->bulk->issued = 0;
     memset(w->bulk->group, 0, sizeof w->bulk->group);
 }
 
@@ -179,7 +180,7 @@ static void issue(struct worker *w, struct bulk_copy *c, const char *what)
     if (w->checks)
         c->checked = c->loads ? checks_bulk_load(w, c->shared, c->bytes, c->mbarrier, c->file, c->line)
                               : checks_bulk_store(w, c->shared, c->bytes, c->file, c->line);
-    if (c->loads && (simt_early() || anyone_waits(&w->mbarriers.at[c->mbarrier]))) {
+    if (c->loads && (schedule_coin(w, w->bulk->issued++) || anyone_waits(&w->mbarriers.at[c->mbarrier]))) {
         finish(w, c);
         return;
     }

@@ -1,5 +1,6 @@
 /* Bulk copies (TMA) of a block that are under way. A GPU makes one any time between its issue and the wait for it; here
-   at the wait, or, in a shuffled order, as often at its issue. */
+   by turns that look random at its issue, where what still reads its place shows, and at the wait, where what reads it
+   too early does. */
 #ifndef SIMT_BULK_H
 #define SIMT_BULK_H
 

@@ -70,11 +70,13 @@ void simt_mbarrier_inval(uint64_t address, const char *file, int line)
     mbarrier_at(simt_tls.worker, address, "mbarrier.inval", file, line)->address = 0;
 }
 
-/* Ends the phase if nothing is missing. All that wait are for this one: who waits for another has returned at once. */
-static void advance(struct worker *w, struct mbarrier *b)
+/* Ends the phase if nothing is missing. All that wait are for this one: who waits for another has returned at once.
+   Returns a warp of which some go on; -1: none does. */
+static int advance(struct worker *w, struct mbarrier *b)
 {
+    int woken = -1;
     if (b->pending || b->bytes)
-        return;
+        return -1;
     b->phase++;
     b->pending = b->expected;
     w->clock++;
@@ -85,7 +87,9 @@ static void advance(struct worker *w, struct mbarrier *b)
         b->waiting[i] = 0;
         w->warp[i].at_mbarrier &= ~lanes;
         schedule_ready(w, i, lanes);
+        woken = (int)i;
     }
+    return woken;
 }
 
 static void add_bytes(struct mbarrier *b, int64_t bytes, const char *file, int line)
@@ -131,8 +135,12 @@ uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expecte
         count = b->pending;
     }
     b->pending -= count;
-    advance(w, b);
-    schedule_turn(w, self);
+    const int woken = advance(w, b);
+    /* Who has waited goes first: what the arriving thread still does to what it has handed over shows. */
+    if (woken >= 0 && w->order < SIMT_SHUFFLED)
+        schedule_hand(w, self, (unsigned)woken, w->warp[woken].ready);
+    else
+        schedule_turn(w, self);
     return phase;
 }
 
@@ -151,7 +159,8 @@ bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const cha
     self->line = line;
     self->pc = __builtin_return_address(0);
     if (parity > 1)
-        report_raise(EVENT_BARRIER, false, file, line, self, "an mbarrier's phases have parity 0 and 1, not %u", parity);
+        report_raise(EVENT_BARRIER, false, file, line, self, "an mbarrier's phases have parity 0 and 1, not %u",
+                     parity);
     if ((b->phase & 1) == (parity & 1))
         bulk_deliver(w, b); /* what it waits for comes as late as it can */
     if ((b->phase & 1) != (parity & 1)) {
@@ -177,7 +186,6 @@ void mbarrier_describe(const struct mbarrier *b, char *text, unsigned size)
     const int used = snprintf(text, size, "the mbarrier of %s:%d, phase %u: %u of %u arrivals are missing", b->file,
                               b->line, b->phase, b->pending, b->expected);
     if (b->bytes && used > 0 && (unsigned)used < size)
-        snprintf(text + used, size - (unsigned)used,
-                 b->bytes > 0 ? ", and %" PRId64 " bytes that it expects" : ", and %" PRId64 " bytes came unexpected",
-                 b->bytes > 0 ? b->bytes : -b->bytes);
+        snprintf(text + used, size - (unsigned)used, ", and %" PRId64 " bytes %s", b->bytes > 0 ? b->bytes : -b->bytes,
+                 b->bytes > 0 ? "that it expects" : "came unexpected");
 }

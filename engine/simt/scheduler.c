@@ -159,6 +159,19 @@ void schedule_wait(struct worker *w, struct fiber *self)
         traps_rearm(w);
 }
 
+void schedule_hand(struct worker *w, struct fiber *self, unsigned warp, uint32_t lanes)
+{
+    schedule_ready(w, self->warp, 1u << self->lane);
+    run_other(w, self, take(w, warp, (unsigned)__builtin_ctz(lanes)));
+    if (w->masked)
+        traps_rearm(w);
+}
+
+bool schedule_coin(const struct worker *w, uint32_t n)
+{
+    return mix((uint64_t)w->order << 48 ^ (uint64_t)w->block.x << 32 ^ (n * UINT64_C(0x9E3779B97F4A7C15))) & 1;
+}
+
 void schedule_step(struct worker *w, struct fiber *self, const void *pc)
 {
     self->pc = pc;

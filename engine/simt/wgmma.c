@@ -54,7 +54,7 @@ static void *grown(void *old, unsigned n, unsigned *capacity, size_t bytes, cons
 }
 
 /* The accumulators of these registers: those of a wgmma that is under way, or new ones. Until it is waited for a
-   register holds what memory holds that nobody wrote. */
+   register holds what tells that nobody has. */
 static unsigned sums_of(struct wgmmas *q, const struct simt_wgmma *what, void *const *d, int n_d)
 {
     for (unsigned i = 0; i < q->n_sums; i++)
@@ -62,7 +62,7 @@ static unsigned sums_of(struct wgmmas *q, const struct simt_wgmma *what, void *c
             return i;
     q->sums = grown(q->sums, q->n_sums, &q->sums_capacity, sizeof *q->sums, what);
     struct wgmma_sums *s = &q->sums[q->n_sums];
-    const uint32_t unknown = SHARED_POISON | (uint32_t)SHARED_POISON << 16;
+    const uint32_t unknown = UNFINISHED_16 | (uint32_t)UNFINISHED_16 << 16;
     s->n = n_d;
     for (int i = 0; i < n_d; i++) {
         s->at[i] = d[i];
@@ -128,7 +128,7 @@ static const unsigned char *piece_at(const struct worker *w, const struct matrix
 }
 
 /* Rows first .. first + n - 1 of it, one k step of each, as [n][ROW_BYTES]. */
-static void load(const struct worker *w, const struct matrix *m, int first, int n, unsigned char *out)
+static void load(const struct worker *w, const struct matrix *m, int first, int n, unsigned char (*out)[ROW_BYTES])
 {
     const uint32_t s = m->pieces;
     if (!m->transposed) {
@@ -136,7 +136,7 @@ static void load(const struct worker *w, const struct matrix *m, int first, int 
             for (uint32_t half = 0; half < 2; half++) {
                 const uint32_t r = (uint32_t)(first + i);
                 const uint32_t at = r % 8 * s * 16 + r / 8 * m->stride + half * (s > 1 ? 16 : m->leading);
-                memcpy(out + i * ROW_BYTES + half * 16, piece_at(w, m, at), 16);
+                memcpy(out[i] + (size_t)half * 16, piece_at(w, m, at), 16);
             }
         return;
     }
@@ -146,8 +146,8 @@ static void load(const struct worker *w, const struct matrix *m, int first, int 
             const uint32_t at = s > 1 ? r % across * 2 + r / across * m->leading + k % 8 * s * 16 + k / 8 * m->stride
                                       : r / 8 * m->stride + k % 8 * 16 + k / 8 * m->leading;
             const unsigned char *p = piece_at(w, m, at);
-            for (int j = 0; j < 8; j++)
-                memcpy(out + (i + j) * ROW_BYTES + k * 2, p + 2 * j, 2);
+            for (size_t j = 0; j < 8; j++)
+                memcpy(out[(size_t)i + j] + (size_t)k * 2, p + 2 * j, 2);
         }
 }
 
@@ -157,14 +157,15 @@ static int sum_at(int lane, int i, int n)
     return (lane / 4 + 8 * (i / 2 % 2)) * n + 8 * (i / 4) + 2 * (lane % 4) + i % 2;
 }
 
-static void load_registers(const struct worker *w, unsigned warp, uint32_t lanes, unsigned op, unsigned char *out)
+static void load_registers(const struct worker *w, unsigned warp, uint32_t lanes, unsigned op,
+                           unsigned char (*out)[ROW_BYTES])
 {
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
         const struct simt_wgmma *what = &w->wgmmas[warp * 32 + (unsigned)lane].op[op].what;
         for (int word = 0; word < 4; word++) /* a word is 4 bytes of a row; 8 rows, 8 below, then to the right */
-            memcpy(out + (lane / 4 + 8 * (word % 2)) * ROW_BYTES + lane % 4 * 4 + word / 2 * 16,
-                   &what->a_registers[word], 4);
+            memcpy(out[lane / 4 + 8 * (word % 2)] + (size_t)(lane % 4 * 4 + word / 2 * 16), &what->a_registers[word],
+                   4);
     }
 }
 
@@ -187,7 +188,7 @@ static void set_sum(struct wgmma_sums *s, int i, bool f16, float x)
 
 static void multiply(struct worker *w, unsigned warp, uint32_t lanes, unsigned op)
 {
-    static __thread unsigned char a[ROWS * ROW_BYTES], b[N_MAX * ROW_BYTES];
+    static __thread unsigned char a[ROWS][ROW_BYTES], b[N_MAX][ROW_BYTES];
     static __thread float c[ROWS * N_MAX], d[ROWS * N_MAX];
     const struct simt_wgmma what = w->wgmmas[warp * 32 + (unsigned)__builtin_ctz(lanes)].op[op].what;
     const struct matrix ma = matrix_of(&what, what.a, what.a_transposed),
@@ -198,7 +199,7 @@ static void multiply(struct worker *w, unsigned warp, uint32_t lanes, unsigned o
         load(w, &ma, (int)(warp % 4) * ROWS, ROWS, a);
     load(w, &mb, 0, what.n, b);
     for (int i = 0; what.negates && i < ROWS * ROW_BYTES; i++) /* the byte that has the sign */
-        a[i] ^= what.k == 32 || i % 2 ? 0x80 : 0;
+        a[i / ROW_BYTES][i % ROW_BYTES] ^= what.k == 32 || i % 2 ? 0x80 : 0;
     memset(c, 0, sizeof c);
     for (uint32_t rest = what.adds ? lanes : 0; rest; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
@@ -206,8 +207,8 @@ static void multiply(struct worker *w, unsigned warp, uint32_t lanes, unsigned o
         for (int i = 0; i < what.n / 2; i++)
             c[sum_at(lane, i, what.n)] = sum_of(&q->sums[q->op[op].sums], i, what.f16_accumulator);
     }
-    const struct simt_mma product = {what.type, what.f16_accumulator, ROWS,      what.n, what.k, a, b, c,
-                                     what.file, what.line,            true};
+    const struct simt_mma product = {
+        what.type, what.f16_accumulator, ROWS, what.n, what.k, a, b, c, what.file, what.line, true};
     simt_tensor_product(&product, d);
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);

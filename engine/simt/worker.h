@@ -47,10 +47,10 @@ struct warp {
     uint32_t active;  /* in __activemask */
     uint32_t named;   /* at a named barrier */
     uint32_t at_mbarrier;
-    uint32_t step;    /* in lockstep: lanes of the group that takes a step, and have not yet */
-    uint32_t met;     /* waiting lanes that are known to be in the same operation as `first` */
-    uint8_t first;    /* lane */
-    void *arg[32];    /* borrowed from the waiting lanes' stacks */
+    uint32_t step; /* in lockstep: lanes of the group that takes a step, and have not yet */
+    uint32_t met;  /* waiting lanes that are known to be in the same operation as `first` */
+    uint8_t first; /* lane */
+    void *arg[32]; /* borrowed from the waiting lanes' stacks */
 };
 
 struct worker {
@@ -114,6 +114,10 @@ void schedule_ready(struct worker *w, unsigned warp, uint32_t lanes);
 void schedule_begin_block(struct worker *w, uint64_t number);
 /* In lockstep, before an access at pc: until the other lanes that are there have come to theirs. */
 void schedule_step(struct worker *w, struct fiber *self, const void *pc);
+/* One of these lanes, which are ready, runs next; the calling thread some time later. */
+void schedule_hand(struct worker *w, struct fiber *self, unsigned warp, uint32_t lanes);
+/* As often as not, in every order the same for the block and n. */
+bool schedule_coin(const struct worker *w, uint32_t n);
 /* In a shuffled order: somebody else may run first. */
 void schedule_turn(struct worker *w, struct fiber *self);
 

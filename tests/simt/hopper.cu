@@ -164,7 +164,9 @@ __global__ void bytes_of(const unsigned char *in, unsigned char *out)
                  : "memory");
 }
 
-#define D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define D8(i)                                                                                                          \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),        \
+        "+f"(d[i + 7])
 #define NAMES "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"
 #define MULTIPLY(type, transposed)                                                                                     \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %18, 0;\n"                                                             \
@@ -200,7 +202,10 @@ __device__ uint64_t place(uint32_t to, uint32_t barrier, const CUtensorMap *map,
     if (threadIdx.x == 0) {
         expect(barrier, box * boxes_);
         for (int i = 0; i < boxes_; i++)
-            load(to + i * box, map, barrier, transposed ? i * width : swizzle ? 16 * k / width * width : 16 * k + 8 * i,
+            load(to + i * box, map, barrier,
+                 transposed ? i * width
+                 : swizzle  ? 16 * k / width * width
+                            : 16 * k + 8 * i,
                  transposed ? 16 * k : 0, 0);
     }
     wait(barrier, k & 1);
@@ -216,13 +221,14 @@ __device__ uint64_t place(uint32_t to, uint32_t barrier, const CUtensorMap *map,
         stride = 128;
     }
     const uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
-    return (start & 0x3FFFF) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 |
-           mode << 62;
+    return (start & 0x3FFFF) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 |
+           static_cast<uint64_t>(stride >> 4) << 32 | mode << 62;
 }
 
 // D = A B' from tensors of 64 and 32 rows and 64 elements, in any layout of both.
 __global__ void layouts(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                        const Tile *a, const Tile *b, int swizzle_a, bool transposed_a, int swizzle_b, bool transposed_b)
+                        const Tile *a, const Tile *b, int swizzle_a, bool transposed_a, int swizzle_b,
+                        bool transposed_b)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
     const uint32_t base = shared_address(shared), barrier = base + 32768;
@@ -282,9 +288,10 @@ __global__ void registers()
     float d[16], e[16];
     for (int i = 0; i < 16; i++)
         d[i] = e[i] = 3;
-    const auto issue = [&](float (&d)[16]) {
+    const auto issue = [&](float(&d)[16]) {
         asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 " NAMES ", {%16, %17, %18, %19}, %20, p, -1, 1, 0;}\n"
+                     "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 " NAMES
+                     ", {%16, %17, %18, %19}, %20, p, -1, 1, 0;}\n"
                      "wgmma.commit_group.sync.aligned;"
                      : D8(0), D8(8)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(matrix(b)));
@@ -303,12 +310,13 @@ __global__ void registers()
     uint32_t h[8]; // f16 sums of pairs
     for (uint32_t &x : h)
         x = 0;
-    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f16.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, "
-                 "%12, p, 1, 1, 0;}\n"
-                 "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
-                 : "+r"(h[0]), "+r"(h[1]), "+r"(h[2]), "+r"(h[3]), "+r"(h[4]), "+r"(h[5]), "+r"(h[6]), "+r"(h[7])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(matrix(b)));
+    asm volatile(
+        "{.reg .pred p; setp.ne.b32 p, 1, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k16.f16.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, "
+        "%12, p, 1, 1, 0;}\n"
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
+        : "+r"(h[0]), "+r"(h[1]), "+r"(h[2]), "+r"(h[3]), "+r"(h[4]), "+r"(h[5]), "+r"(h[6]), "+r"(h[7])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(matrix(b)));
     for (int i = 0; i < 8; i++) {
         const int row = 16 * warp + lane / 4 + i % 2 * 8, col = i / 2 * 8 + lane % 4 * 2;
         __half2 pair;
@@ -398,8 +406,8 @@ static void all_layouts(const Tile *a, const Tile *b)
         const bool ta = which / 16 % 2, tb = which / 32 % 2;
         if (tb && sb > 64)
             continue; // its rows of 64 are more than B has: hopper_large multiplies so
-        LAUNCH(layouts, 1, 128, map_of(a, sa ? sa / 2 : 8, ta ? 16 : 64, sa), map_of(b, sb ? sb / 2 : 8, tb ? 16 : 32, sb),
-               a, b, sa, ta, sb, tb);
+        LAUNCH(layouts, 1, 128, map_of(a, sa ? sa / 2 : 8, ta ? 16 : 64, sa),
+               map_of(b, sb ? sb / 2 : 8, tb ? 16 : 32, sb), a, b, sa, ta, sb, tb);
     }
 }
 
@@ -416,7 +424,8 @@ static void all_boxes(const Tile *in)
             for (int z = 0; z < HEADS; z++)
                 for (int y = 0; y < ROWS; y++)
                     for (int x = 0; x < COLS; x++) {
-                        const bool inside = z == at[2] && y >= at[1] && y < at[1] + 16 && x >= at[0] && x < at[0] + width;
+                        const bool inside =
+                            z == at[2] && y >= at[1] && y < at[1] + 16 && x >= at[0] && x < at[0] + width;
                         CHECK(__half2float(out[z][y][x]), inside ? 2 * __half2float((*in)[z][y][x]) : 0.0f);
                     }
         }

@@ -98,15 +98,19 @@ static void note_before(const struct explaining *e, enum onset_operand o, enum a
                        : 0);
 }
 
-static bool is_nobodys(const struct explaining *e)
+/* The origin of what nobody has computed; ORIGIN_UNKNOWN: it is a value of the kernel's. */
+static enum nan_origin nobodys(const struct explaining *e)
 {
     const struct onset_root *root = e->root;
     const struct matrix *m = captured(e->c, root->channel, root->kv);
     const int lanes = m && root->channel == asc_l ? m->cols : 1;
-    for (int lane = 0; m && lane < lanes; lane++)
-        if (dtype_is_nobodys(m->dtype, m->data, (size_t)(root->row * m->row_stride + root->col + lane)))
-            return true;
-    return false;
+    for (int lane = 0; m && lane < lanes; lane++) {
+        const uint16_t pattern =
+            dtype_nobodys(m->dtype, m->data, (size_t)(root->row * m->row_stride + root->col + lane));
+        if (pattern)
+            return pattern == UNFINISHED_16 ? ORIGIN_UNFINISHED : ORIGIN_UNWRITTEN;
+    }
+    return ORIGIN_UNKNOWN;
 }
 
 static enum dtype type_of(const struct explaining *e)
@@ -221,8 +225,8 @@ static enum nan_origin explain_input(const struct explaining *e)
         return ORIGIN_INPUT;
     if (!isfinite(scale))
         return x == 0 ? ORIGIN_ZERO_TIMES_INF : ORIGIN_INPUT;
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     const enum nan_origin own = coding->quantized ? origin_of_own_scale(in, row, x, scale) : ORIGIN_UNKNOWN;
     return own != ORIGIN_UNKNOWN ? own : origin_of_conversion(type_of(e), x * scale * fold);
 }
@@ -256,8 +260,8 @@ static enum nan_origin explain_s(const struct explaining *e)
     const double by = by_q * by_k, bias = bias_at(c, root->row, key, &size);
     if (by != 1)
         note(root, OPERAND_SCALE, by);
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (!isfinite(by))
         return p.sum == 0 ? ORIGIN_ZERO_TIMES_INF : ORIGIN_INPUT;
     if (isnan(bias) || bias == INFINITY)
@@ -277,8 +281,8 @@ static enum nan_origin explain_alpha(const struct explaining *e)
     const struct onset_root *root = e->root;
     note_before(e, OPERAND_M_PREV, asc_m, 0);
     note_at(e, OPERAND_M, asc_m, root->kv, 0);
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (!is_known(root, OPERAND_M_PREV) || !is_known(root, OPERAND_M))
         return ORIGIN_UNKNOWN;
     const double before = root->operand[OPERAND_M_PREV], m = root->operand[OPERAND_M];
@@ -319,8 +323,8 @@ static enum nan_origin explain_p(const struct explaining *e)
     }
     if (is_known(root, OPERAND_S) && values_mask_later(c) && !seen)
         note(root, OPERAND_S, -INFINITY);
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (!is_known(root, OPERAND_S) || !is_known(root, OPERAND_M))
         return ORIGIN_UNKNOWN;
     const double m = root->operand[OPERAND_M] * values_natural_m(c), s = root->operand[OPERAND_S];
@@ -343,7 +347,7 @@ static enum nan_origin explain_m(const struct explaining *e)
     const double top = top_score(e, &any);
     if (any)
         note(e->root, OPERAND_S, top);
-    return is_nobodys(e) ? ORIGIN_UNWRITTEN : ORIGIN_UNKNOWN;
+    return nobodys(e);
 }
 
 /* What a sum of weights counts in l and U: 1, or exp(t - m) where P stands on its tile's maximum; NaN: not known. */
@@ -383,8 +387,8 @@ static enum nan_origin explain_l(const struct explaining *e)
     const int weights = add_weights(e, &sum, &largest);
     if (weights)
         note(e->root, OPERAND_P, largest);
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (!weights || !is_known(root, OPERAND_ALPHA) || !is_known(root, OPERAND_L_PREV))
         return ORIGIN_UNKNOWN;
     const double l = root->operand[OPERAND_ALPHA] * root->operand[OPERAND_L_PREV] + beta_of(e) * sum;
@@ -424,8 +428,8 @@ static enum nan_origin explain_u(const struct explaining *e)
         root->n_products = 1;
         return ORIGIN_ZERO_TIMES_INF;
     }
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (!isfinite(codes_v_times(c, root->kv * c->bc)))
         return ORIGIN_INPUT;
     if (!weights)
@@ -483,8 +487,8 @@ static enum nan_origin explain_end(const struct explaining *e)
     const struct onset_root *root = e->root;
     int all_empty;
     const int splits = note_end(e, &all_empty);
-    if (is_nobodys(e))
-        return ORIGIN_UNWRITTEN;
+    if (nobodys(e))
+        return nobodys(e);
     if (splits > 1)
         return all_empty ? ORIGIN_MERGE_EMPTY : ORIGIN_UNKNOWN;
     if (!is_known(root, OPERAND_L))

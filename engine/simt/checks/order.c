@@ -1,6 +1,6 @@
 /* Which accesses of a block are in order. Only what CUDA promises to order memory does: __syncthreads, barriers by
-   number, mbarriers, and __syncwarp for its lanes. Shuffles, votes and matrix operations do not (CUDA C++ Programming Guide, "Warp
-   Shuffle Functions": they imply no memory barrier). */
+   number, mbarriers, and __syncwarp for its lanes. Shuffles, votes and matrix operations do not (CUDA C++ Programming
+   Guide, "Warp Shuffle Functions": they imply no memory barrier). */
 #include "engine/simt/checks/state.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Types of the driver API that headers name: CuTe's of TMA above all. Of its functions cuTensorMapEncodeTiled is here. */
+/* Types of the driver API that headers name: CuTe's of TMA above all. Of its functions cuTensorMapEncodeTiled is here.
+ */
 #ifndef SIMT_CUDA_H
 #define SIMT_CUDA_H
 
@@ -78,8 +79,8 @@ typedef enum CUtensorMapFloatOOBfill_enum {
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
 } CUtensorMapFloatOOBfill;
 
-/* A tiled tensor map of this executor. Errors are the driver's (CUDA Driver API, cuTensorMapEncodeTiled). Element strides
-   other than 1 and interleaved layouts are not here. */
+/* A tiled tensor map of this executor. Errors are the driver's (CUDA Driver API, cuTensorMapEncodeTiled). Element
+   strides other than 1 and interleaved layouts are not here. */
 static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base,
                                               const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                                               const cuuint32_t *element_strides, CUtensorMapInterleave interleave,

@@ -1,5 +1,5 @@
-/* Inline PTX of sm_90: mbarrier, bulk copies and tensor maps (TMA), wgmma. What simt_ptx.h includes; the work is that of
-   engine/simt/mbarriers.c, bulk.c and wgmma.c. */
+/* Inline PTX of sm_90: mbarrier, bulk copies and tensor maps (TMA), wgmma. What simt_ptx.h includes; the work is that
+   of engine/simt/mbarriers.c, bulk.c and wgmma.c. */
 #ifndef SIMT_HOPPER_H
 #define SIMT_HOPPER_H
 
@@ -248,8 +248,7 @@ template <int N, bool transposed> static inline void stmatrix(uint64_t address, 
 {
     stmatrix_arg<N> arg = {nullptr, in, simt_file, simt_line};
     if (simt_lane() < 8 * N)
-        arg.row =
-            static_cast<unsigned char *>(simt_shared_pointer(address, 16, 16, "stmatrix", simt_file, simt_line));
+        arg.row = static_cast<unsigned char *>(simt_shared_pointer(address, 16, 16, "stmatrix", simt_file, simt_line));
     simt_warp_meet(0xFFFFFFFFu, SIMT_STMATRIX, stmatrix_combine<N, transposed>, &arg, simt_file, simt_line);
 }
 template <bool transposed> static inline void stmatrix1(uint64_t address, uint32_t in, SIMT_SITE)

@@ -118,20 +118,23 @@ static void what_nobody_wrote_is_known_again(void **state)
 {
     (void)state;
     static const uint32_t known[] = {0x7FA07FA0, 0x7FE07FA0, 0xFFE07FA0, 0x7FF57FF5,
-                                     0x7FF40000, 0x7FFEA000, 0x7FE00000};
+                                     0x7FF40000, 0x7FFEA000, 0x7FE00000, 0x7FAA7FAA};
     static const uint32_t others[] = {0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x7FA07FA1};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        assert_true(dtype_is_nobodys(DTYPE_F32, &known[i], 0));
+        assert_true(dtype_nobodys(DTYPE_F32, &known[i], 0));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(dtype_is_nobodys(DTYPE_F32, &others[i], 0));
+        assert_false(dtype_nobodys(DTYPE_F32, &others[i], 0));
+    const uint32_t unfinished = 0x7FEA7FAA;
+    assert_int_equal(dtype_nobodys(DTYPE_F32, &unfinished, 0), UNFINISHED_16);
+    assert_int_equal(dtype_nobodys(DTYPE_F32, &known[3], 0), UNWRITTEN_16);
     static const uint16_t halves[] = {0x7FA0, 0xFFF5, 0x7E00, 0x7FFF, 0x7C00};
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(dtype_is_nobodys(DTYPE_F16, halves, i), i < 2);
-        assert_int_equal(dtype_is_nobodys(DTYPE_BF16, halves, i), i < 2);
+        assert_int_equal(dtype_nobodys(DTYPE_F16, halves, i) != 0, i < 2);
+        assert_int_equal(dtype_nobodys(DTYPE_BF16, halves, i) != 0, i < 2);
     }
     const uint16_t quieted = 0x7FE0;
-    assert_true(dtype_is_nobodys(DTYPE_BF16, &quieted, 0) && !dtype_is_nobodys(DTYPE_F16, &quieted, 0));
-    assert_false(dtype_is_nobodys(DTYPE_E4M3, &quieted, 0));
+    assert_true(dtype_nobodys(DTYPE_BF16, &quieted, 0) && !dtype_nobodys(DTYPE_F16, &quieted, 0));
+    assert_int_equal(dtype_nobodys(DTYPE_E4M3, &quieted, 0), 0);
 }
 
 /* One step up from a number is the next code's value. */

@@ -50,19 +50,22 @@ static void test_statements(void **state)
     becomes("asm volatile(\"\" ::: \"memory\"); asm(\"// nothing\\n\");", "do { } while (0); do { } while (0);");
     becomes(
         "asm(R\"x({ .reg .pred p; setp.ne.b32 p, 1, 0; @!p cp.async.wait_all; })x\");",
-        "do { { [[maybe_unused]] bool simt_reg_p; simt_reg_p = 0; simt_ptx::put(simt_ptx::unequal(simt_ptx::bits<uint32_t>(1), "
+        "do { { [[maybe_unused]] bool simt_reg_p; simt_reg_p = 0; "
+        "simt_ptx::put(simt_ptx::unequal(simt_ptx::bits<uint32_t>(1), "
         "simt_ptx::bits<uint32_t>(0)), simt_reg_p); if (!simt_reg_p) simt_ptx::cp_async_wait_all(); } } while (0);");
     /* Labels, and who jumps to them; a place in a tensor; results by reference. */
     becomes("asm(\"{ .reg .pred p; L: @p bra D; bra.uni L; D: }\");",
-            "do { __label__ simt_label_L; __label__ simt_label_D; { [[maybe_unused]] bool simt_reg_p; simt_reg_p = 0; simt_label_L:; if (simt_reg_p) goto simt_label_D; "
+            "do { __label__ simt_label_L; __label__ simt_label_D; { [[maybe_unused]] bool simt_reg_p; simt_reg_p = 0; "
+            "simt_label_L:; if (simt_reg_p) goto simt_label_D; "
             "goto simt_label_L; simt_label_D:; } } while (0);");
-    becomes("asm(\"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\" :: \"l\"(m), \"r\"(x), "
-            "\"r\"(y), \"r\"(s));",
-            "do { [[maybe_unused]] const auto simt_op0 = (m); [[maybe_unused]] const auto simt_op1 = (x); "
-            "[[maybe_unused]] const auto simt_op2 = (y); [[maybe_unused]] const auto simt_op3 = (s); "
-            "simt_ptx::tma_store<2>(simt_ptx::bits<uint64_t>(simt_op0), simt_ptx::regs<uint32_t, "
-            "2>{{simt_ptx::bits<uint32_t>(simt_op1), simt_ptx::bits<uint32_t>(simt_op2)}}, simt_ptx::address(simt_op3, "
-            "simt_ptx::offset(0))); } while (0);");
+    becomes(
+        "asm(\"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\" :: \"l\"(m), \"r\"(x), "
+        "\"r\"(y), \"r\"(s));",
+        "do { [[maybe_unused]] const auto simt_op0 = (m); [[maybe_unused]] const auto simt_op1 = (x); "
+        "[[maybe_unused]] const auto simt_op2 = (y); [[maybe_unused]] const auto simt_op3 = (s); "
+        "simt_ptx::tma_store<2>(simt_ptx::bits<uint64_t>(simt_op0), simt_ptx::regs<uint32_t, "
+        "2>{{simt_ptx::bits<uint32_t>(simt_op1), simt_ptx::bits<uint32_t>(simt_op2)}}, simt_ptx::address(simt_op3, "
+        "simt_ptx::offset(0))); } while (0);");
     becomes("puts(\"asm(x)\"); asm(\"cp.async.wait_all;\");",
             "puts(\"asm(x)\"); do { simt_ptx::cp_async_wait_all(); } while (0);");
 }
@@ -150,8 +153,7 @@ static void test_refusals(void **state)
     refused("asm volatile(\"tcgen05.wait::ld.sync.aligned;\" ::: \"memory\");", "tcgen05.wait::ld.sync.aligned", 7);
     refused("asm volatile(\"cp.async.wait_all;\\n\"\n\"mbarrier.pending_count.b64 %0, 1;\"\n:: \"r\"(x));",
             "mbarrier.pending_count.b64", 8);
-    refused("asm(R\"(cp.async.wait_all;\n\nredux.async.u32 40;)\");", "redux.async.u32",
-            9);
+    refused("asm(R\"(cp.async.wait_all;\n\nredux.async.u32 40;)\");", "redux.async.u32", 9);
     refused("asm(\"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%0}, {%0}, {%0}, {%0};\" : \"+f\"(x));",
             "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", 7);
     refused("asm(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %0}, [%1];\" : \"=r\"(x) : \"r\"(y));",
