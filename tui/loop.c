@@ -70,6 +70,7 @@ static int draw(struct loop *l, struct err *err)
 {
     if (fit_canvas(l, err) != 0)
         return -1;
+    l->canvas.colors = l->ascii ? 0 : term_colors();
     const struct view *view = views[l->view];
     if (view->anchor && view->anchor(l->s) != l->anchor)
         loop_stand(l);
@@ -143,6 +144,7 @@ static int turn(struct loop *l, struct err *err)
     const struct view *view = views[l->view];
     session_look(l->s, view->looks);
     session_want_states(l->s, view->states);
+    session_want_picture(l->s, view->picture ? (enum picture_scope)l->vs.scope : PICTURE_TILE, l->vs.global);
     if (view->rounding)
         session_want_rounding(l->s);
     session_want_retry(l->s);

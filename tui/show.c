@@ -10,8 +10,8 @@
 #define MAX_SIDE 2000
 
 /* A canvas of the caller's with the view on it. */
-static int show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, struct canvas *canvas,
-                struct err *err)
+static int show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, int colors, bool light,
+                struct canvas *canvas, struct err *err)
 {
     if (cols < 1 || rows < 1 || cols > MAX_SIDE || rows > MAX_SIDE)
         return err_set(err, ERR_USAGE, "", "a screen of %dx%d: expected columns and rows from 1 to %d", cols, rows,
@@ -21,6 +21,8 @@ static int show(const struct session *s, enum view_id view, int cols, int rows, 
                        SCREEN_MIN_ROWS, cols, rows);
     if (canvas_init(canvas, cols, rows, ascii) != 0)
         return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
+    canvas->colors = ascii ? 0 : colors;
+    canvas->light = light;
     const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(view, s, cols, rows)};
     view_draw(view, s, canvas, &vs);
     if (canvas->no_memory) {
@@ -33,7 +35,7 @@ static int show(const struct session *s, enum view_id view, int cols, int rows, 
 int tui_show(const struct session *s, enum view_id view, int cols, int rows, bool ascii, FILE *out, struct err *err)
 {
     struct canvas canvas;
-    if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
+    if (show(s, view, cols, rows, ascii, 0, false, &canvas, err) != 0)
         return -1;
     const bool failed = canvas_write_text(&canvas, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);
@@ -44,7 +46,7 @@ int tui_picture(const struct session *s, enum view_id view, int cols, int rows, 
                 FILE *out, struct err *err)
 {
     struct canvas canvas;
-    if (show(s, view, cols, rows, ascii, &canvas, err) != 0)
+    if (show(s, view, cols, rows, ascii, COLORS_ALL, theme->background == BACKGROUND_LIGHT, &canvas, err) != 0)
         return -1;
     const bool failed = canvas_write_svg(&canvas, theme, out) != 0 || fflush(out) != 0;
     canvas_free(&canvas);

@@ -4,6 +4,7 @@
 #include "engine/base/utf8.h"
 #include "tui/keys/actions.h"
 #include "tui/screen/osc52.h"
+#include "tui/screen/scale.h"
 #include "tui/screen/term_signals.h"
 #include "tui/screen/theme.h"
 #include <errno.h>
@@ -26,6 +27,7 @@ static struct {
     const struct theme *theme; /* borrowed */
     int has_mouse;             /* 1: switched on while the screen is ours */
     struct mouse mouse;
+    int colors; /* 0, 256 or COLORS_ALL: what cells may have besides their styles */
     attr_t attributes[STYLE_COUNT];
     short pairs[STYLE_COUNT];
     struct cell *drawn; /* owned, [rows][cols]: what curses was given last */
@@ -51,6 +53,13 @@ static attr_t attributes_of(unsigned set)
            (set & ATTR_REVERSE ? A_REVERSE : A_NORMAL) | (set & ATTR_UNDERLINE ? A_UNDERLINE : A_NORMAL);
 }
 
+/* Terminals that have all colors say so in COLORTERM: terminfo has no word for it that all agree on. */
+static bool has_all_colors(void)
+{
+    const char *said = getenv("COLORTERM");
+    return said && (strcmp(said, "truecolor") == 0 || strcmp(said, "24bit") == 0);
+}
+
 static void make_styles(void)
 {
     int colors = 0;
@@ -58,6 +67,7 @@ static void make_styles(void)
         use_default_colors();
         colors = theme_colors(COLORS);
     }
+    term.colors = colors < 256 ? 0 : has_all_colors() ? COLORS_ALL : 256;
     for (int i = 0; i < STYLE_COUNT; i++) {
         const struct look look = theme_look(term.theme, i, colors);
         term.attributes[i] = attributes_of(look.attributes);
@@ -170,6 +180,11 @@ void term_stop(void)
     term.screen = NULL;
     free(term.drawn);
     term.drawn = NULL;
+}
+
+int term_colors(void)
+{
+    return term.colors;
 }
 
 void term_size(int *cols, int *rows)
@@ -336,9 +351,64 @@ static void draw_row(const struct canvas *c, int row)
 static bool same_row(const struct cell *a, const struct cell *b, int cols)
 {
     for (int x = 0; x < cols; x++)
-        if (a[x].code != b[x].code || a[x].style != b[x].style)
+        if (a[x].code != b[x].code || a[x].style != b[x].style || a[x].ink != b[x].ink || a[x].paper != b[x].paper)
             return false;
     return true;
+}
+
+static bool has_colored(const struct cell *line, int cols)
+{
+    for (int x = 0; x < cols; x++)
+        if (line[x].ink || line[x].paper)
+            return true;
+    return false;
+}
+
+/* "38;2;R;G;B" of an ink, "48;5;N" of a paper, "39": the terminal's own. */
+static int color_words(char *out, size_t bytes, uint32_t color, bool paper)
+{
+    const int kind = paper ? 48 : 38;
+    if (!color)
+        return snprintf(out, bytes, "%d", kind + 1);
+    if (term.colors < COLORS_ALL)
+        return snprintf(out, bytes, "%d;5;%d", kind, scale_nearest(color));
+    return snprintf(out, bytes, "%d;2;%d;%d;%d", kind, (int)(color >> 16 & 0xff), (int)(color >> 8 & 0xff),
+                    (int)(color & 0xff));
+}
+
+/* Cells in colors of their own: curses has put their characters there, in its pairs there is no room for all colors.
+   Cursor and attributes are as curses left them afterwards (DECSC, DECRC). */
+static void color_row(const struct canvas *c, int row)
+{
+    const struct cell *line = c->cells + (size_t)row * (size_t)c->cols;
+    char out[4096], ink[32], paper[32];
+    size_t used = 0;
+    uint32_t last_ink = 0, last_paper = 0;
+    int expected = -1; /* column of the terminal's cursor */
+    for (int x = 0; x < c->cols; x++) {
+        if (!line[x].ink && !line[x].paper)
+            continue;
+        if (used + 128 > sizeof out) {
+            write_all(out, used);
+            used = 0;
+        }
+        if (expected < 0)
+            used += (size_t)snprintf(out + used, sizeof out - used, "\0337\033[0m");
+        if (x != expected)
+            used += (size_t)snprintf(out + used, sizeof out - used, "\033[%d;%dH", row + 1, x + 1);
+        if (expected < 0 || line[x].ink != last_ink || line[x].paper != last_paper) {
+            color_words(ink, sizeof ink, line[x].ink, false);
+            color_words(paper, sizeof paper, line[x].paper, true);
+            used += (size_t)snprintf(out + used, sizeof out - used, "\033[%s;%sm", ink, paper);
+        }
+        used += utf8_write(line[x].code, out + used);
+        last_ink = line[x].ink;
+        last_paper = line[x].paper;
+        expected = x + 1;
+    }
+    if (expected >= 0)
+        used += (size_t)snprintf(out + used, sizeof out - used, "\033[0m\0338");
+    write_all(out, used);
 }
 
 void term_draw(const struct canvas *c)
@@ -351,16 +421,25 @@ void term_draw(const struct canvas *c)
         term.drawn_rows = c->rows;
         erase();
     }
+    bool *drawn = calloc((size_t)c->rows, sizeof *drawn); /* NULL: all that has colors is written again */
     for (int row = 0; row < c->rows && row < LINES; row++) {
         const struct cell *now = c->cells + (size_t)row * (size_t)c->cols;
         struct cell *before = term.drawn ? term.drawn + (size_t)row * (size_t)c->cols : NULL;
         if (before && same_row(before, now, c->cols))
             continue;
         draw_row(c, row);
+        if (before && has_colored(before, c->cols)) /* curses does not know what stands there */
+            wredrawln(stdscr, row, 1);
+        if (drawn)
+            drawn[row] = true;
         if (before)
             memcpy(before, now, row_bytes);
     }
     refresh();
+    for (int row = 0; row < c->rows && row < LINES && term.colors; row++)
+        if (!drawn || drawn[row])
+            color_row(c, row);
+    free(drawn);
 }
 
 void term_redraw_all(void)

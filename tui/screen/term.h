@@ -35,6 +35,8 @@ bool term_utf8(void);
 int term_start(const struct term_options *o, struct err *err);
 void term_stop(void); /* restores it; legal at any time */
 
+/* What a canvas may use: 0, 256 or COLORS_ALL. */
+int term_colors(void);
 void term_size(int *cols, int *rows);
 /* A key, an event, or TERM_NOTHING. Never waits. */
 int term_read(void);
