@@ -71,6 +71,7 @@ static int draw(struct loop *l, struct err *err)
     if (fit_canvas(l, err) != 0)
         return -1;
     l->canvas.colors = l->ascii ? 0 : term_colors();
+    l->canvas.light = term_light();
     const struct view *view = views[l->view];
     if (view->anchor && view->anchor(l->s) != l->anchor)
         loop_stand(l);

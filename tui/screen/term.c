@@ -1,6 +1,7 @@
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/term.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/utf8.h"
 #include "tui/keys/actions.h"
 #include "tui/screen/osc52.h"
@@ -11,6 +12,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +25,10 @@
 #define ESCAPE_MS 25 /* an Esc alone waits this long: sequences arrive in one piece even over ssh */
 
 static struct {
-    SCREEN *screen;            /* owned; NULL: not started */
-    const struct theme *theme; /* borrowed */
-    int has_mouse;             /* 1: switched on while the screen is ours */
+    SCREEN *screen;     /* owned; NULL: not started */
+    struct theme theme; /* the user's, with the background that the terminal answers */
+    double asked;       /* monotonic seconds: when it was asked for it; 0: it was not, or it has answered */
+    int has_mouse;      /* 1: switched on while the screen is ours */
     struct mouse mouse;
     int colors; /* 0, 256 or COLORS_ALL: what cells may have besides their styles */
     attr_t attributes[STYLE_COUNT];
@@ -40,6 +43,15 @@ static struct {
 static const char mouse_on[] = "\033[?1002h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1002l";
 #define MOUSE_BEGINS "\033[<"
 #define MOUSE_CODE (KEY_MAX + 1) /* what curses returns for that */
+
+/* The background (OSC 11), and what every terminal answers (DA1): then the first comes no more. */
+static const char background_ask[] = "\033]11;?\033\\\033[c";
+#define BACKGROUND_BEGINS "\033]11;"
+#define BACKGROUND_CODE (KEY_MAX + 2)
+#define DEVICE_BEGINS "\033[?"
+#define DEVICE_CODE (KEY_MAX + 3)
+#define ANSWER_MS 200     /* how long an answer is waited for where it would reach the shell, or an editor */
+#define ANSWER_LATEST_S 2 /* since it was asked for: it does not come any more */
 
 bool term_utf8(void)
 {
@@ -69,7 +81,7 @@ static void make_styles(void)
     }
     term.colors = colors < 256 ? 0 : has_all_colors() ? COLORS_ALL : 256;
     for (int i = 0; i < STYLE_COUNT; i++) {
-        const struct look look = theme_look(term.theme, i, colors);
+        const struct look look = theme_look(&term.theme, i, colors);
         term.attributes[i] = attributes_of(look.attributes);
         term.pairs[i] = 0;
         /* The numbers are curses' own; -1 is the default in both. */
@@ -99,9 +111,32 @@ static void take_mouse(void)
         write_all(mouse_on, sizeof mouse_on - 1);
 }
 
+static void ask_background(void)
+{
+    /* Fewer colors have no palette for it, and the console's driver has printed what it does not know. */
+    const char *name = getenv("TERM");
+    if (term.theme.background != BACKGROUND_UNKNOWN || !term.colors || (name && strncmp(name, "linux", 5) == 0))
+        return;
+    write_all(background_ask, sizeof background_ask - 1);
+    term.asked = clock_seconds();
+}
+
+/* Answers that are under way come here, not to who reads the terminal next. */
+static void await_answers(void)
+{
+    const double until = clock_seconds() + ANSWER_MS * 1e-3;
+    while (term.asked > 0 && clock_seconds() < until && clock_seconds() < term.asked + ANSWER_LATEST_S) {
+        struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (poll(&fd, 1, ANSWER_MS / 10) > 0 && term_read() == TERM_ENDED)
+            break;
+    }
+    term.asked = 0;
+}
+
 /* Leaves the screen to the shell or to another program. */
 static void leave(void)
 {
+    await_answers();
     if (term.has_mouse)
         write_all(mouse_off, sizeof mouse_off - 1);
     endwin();
@@ -144,7 +179,7 @@ int term_start(const struct term_options *o, struct err *err)
         term_signals_give_back();
         return err_set(err, ERR_TERMINAL, "", "the terminal cannot be used");
     }
-    term.theme = o->theme;
+    term.theme = o->theme ? *o->theme : (struct theme){.background = BACKGROUND_UNKNOWN};
     /* A terminal without a mouse may show what asks for one. */
     term.has_mouse = o->mouse && key_mouse && *key_mouse;
     /* Those of terminfo are of the screen that newterm() has made current. */
@@ -159,9 +194,12 @@ int term_start(const struct term_options *o, struct err *err)
     nodelay(stdscr, TRUE);
     if (term.has_mouse)
         define_key(MOUSE_BEGINS, MOUSE_CODE);
+    define_key(BACKGROUND_BEGINS, BACKGROUND_CODE);
+    define_key(DEVICE_BEGINS, DEVICE_CODE);
     curs_set(0);
     take_mouse();
     make_styles();
+    ask_background();
     term.ended_by = 0;
     term.closed = 0;
     if (!registered && atexit(stop_at_exit) == 0)
@@ -298,6 +336,46 @@ static int read_mouse(void)
     return TERM_MOUSE;
 }
 
+/* "rgb:RRRR/GGGG/BBBB" and BEL or ST behind BACKGROUND_BEGINS. */
+static int read_background(void)
+{
+    char answer[64];
+    size_t n = 0;
+    wint_t code = 0;
+    timeout(ESCAPE_MS);
+    while (get_wch(&code) == OK && code != 7 && code != 27)
+        if (n + 1 < sizeof answer && code < 128)
+            answer[n++] = (char)code;
+    if (code == 27)
+        get_wch(&code); /* the backslash of ST */
+    nodelay(stdscr, TRUE);
+    answer[n] = '\0';
+    const enum background found = theme_background_of(answer);
+    if (term.theme.background != BACKGROUND_UNKNOWN || found == BACKGROUND_UNKNOWN)
+        return TERM_RESIZED; /* no key */
+    term.theme.background = found;
+    make_styles();
+    term_redraw_all();
+    return TERM_RESIZED;
+}
+
+/* "62;22c" behind DEVICE_BEGINS. */
+static int read_device(void)
+{
+    wint_t code = 0;
+    timeout(ESCAPE_MS);
+    while (get_wch(&code) == OK && ((code >= '0' && code <= '9') || code == ';'))
+        continue;
+    nodelay(stdscr, TRUE);
+    term.asked = 0;
+    return TERM_RESIZED;
+}
+
+bool term_light(void)
+{
+    return term.theme.background == BACKGROUND_LIGHT;
+}
+
 const struct mouse *term_mouse(void)
 {
     return &term.mouse;
@@ -321,7 +399,11 @@ int term_read(void)
         return key_of_character(code);
     case KEY_CODE_YES:
         /* KEY_RESIZE is what resizeterm() itself leaves behind: the size is taken already. */
-        return code == KEY_RESIZE ? TERM_RESIZED : code == MOUSE_CODE ? read_mouse() : key_of_curses(code);
+        return code == KEY_RESIZE        ? TERM_RESIZED
+               : code == MOUSE_CODE      ? read_mouse()
+               : code == BACKGROUND_CODE ? read_background()
+               : code == DEVICE_CODE     ? read_device()
+                                         : key_of_curses(code);
     default:
         if (hung_up()) {
             term.closed = 1;
@@ -356,10 +438,16 @@ static bool same_row(const struct cell *a, const struct cell *b, int cols)
     return true;
 }
 
-static bool has_colored(const struct cell *line, int cols)
+static bool is_colored(const struct cell *cell)
+{
+    return cell->ink || cell->paper;
+}
+
+/* A cell has its style's colors again: curses does not know that it had others. */
+static bool loses_colors(const struct cell *before, const struct cell *now, int cols)
 {
     for (int x = 0; x < cols; x++)
-        if (line[x].ink || line[x].paper)
+        if (is_colored(&before[x]) && !is_colored(&now[x]))
             return true;
     return false;
 }
@@ -386,7 +474,7 @@ static void color_row(const struct canvas *c, int row)
     uint32_t last_ink = 0, last_paper = 0;
     int expected = -1; /* column of the terminal's cursor */
     for (int x = 0; x < c->cols; x++) {
-        if (!line[x].ink && !line[x].paper)
+        if (!is_colored(&line[x]))
             continue;
         if (used + 128 > sizeof out) {
             write_all(out, used);
@@ -428,7 +516,7 @@ void term_draw(const struct canvas *c)
         if (before && same_row(before, now, c->cols))
             continue;
         draw_row(c, row);
-        if (before && has_colored(before, c->cols)) /* curses does not know what stands there */
+        if (before && loses_colors(before, now, c->cols))
             wredrawln(stdscr, row, 1);
         if (drawn)
             drawn[row] = true;

@@ -23,7 +23,9 @@ struct mouse {
 };
 
 struct term_options {
-    const struct theme *theme; /* borrowed until term_stop(); NULL: none */
+    /* NULL: none. Where its background is not known the terminal is asked, and it looks as it should once that has
+       answered. */
+    const struct theme *theme;
     bool mouse;                /* clicks and the wheel come here, where the terminal has them */
 };
 
@@ -37,6 +39,7 @@ void term_stop(void); /* restores it; legal at any time */
 
 /* What a canvas may use: 0, 256 or COLORS_ALL. */
 int term_colors(void);
+bool term_light(void); /* the background is, as far as is known */
 void term_size(int *cols, int *rows);
 /* A key, an event, or TERM_NOTHING. Never waits. */
 int term_read(void);

@@ -313,6 +313,20 @@ static void the_terminal_says_its_background(void **state)
     }
     unsetenv("COLORFGBG");
     assert_int_equal(theme_background(), BACKGROUND_UNKNOWN);
+    static const struct {
+        const char *answer;
+        enum background background;
+    } answers[] = {{"rgb:ffff/ffff/ffff", BACKGROUND_LIGHT},
+                   {"rgb:fd/f6/e3", BACKGROUND_LIGHT},
+                   {"rgba:0000/2b2b/3636/ffff", BACKGROUND_DARK},
+                   {"rgb:0/0/0", BACKGROUND_DARK},
+                   {"rgb:0000/0000/ffff", BACKGROUND_DARK},
+                   {"rgb:ffff/ffff", BACKGROUND_UNKNOWN},
+                   {"", BACKGROUND_UNKNOWN},
+                   {"rgb:fffff/0/0", BACKGROUND_UNKNOWN},
+                   {"white", BACKGROUND_UNKNOWN}};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        assert_int_equal(theme_background_of(answers[i].answer), answers[i].background);
 }
 
 static void looks_are_words(void **state)
