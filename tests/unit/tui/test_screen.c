@@ -324,7 +324,7 @@ static void resize_and_recover(void **state)
     start(&s, 80, 24, "plain", NULL);
     assert_true(screen_wait(&s, "? help"));
     screen_resize(&s, 60, 10);
-    assert_true(screen_wait(&s, "terminal too small: need 80x24, have 60x10"));
+    assert_true(screen_wait(&s, "terminal too small: need 60x16, have 60x10"));
     screen_resize(&s, 1, 1);
     assert_true(screen_wait_gone(&s, "te"));
     screen_resize(&s, 120, 40);
