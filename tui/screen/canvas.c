@@ -32,6 +32,8 @@ void canvas_clear(struct canvas *c)
         c->cells[i] = (struct cell){.code = ' ', .style = STYLE_TEXT};
 }
 
+enum { SIGMA = 0x03A3 };
+
 static uint32_t fold(uint32_t code)
 {
     if (code < 0x80)
@@ -102,7 +104,9 @@ int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style 
     uint32_t code = 0;
     for (size_t length; shown && x < b.right && (length = utf8_decode(utf8, &code)) > 0; utf8 += length) {
         char name[UTF8_NAME_BYTES];
-        const size_t named = utf8_name(utf8, length, code, name);
+        size_t named = utf8_name(utf8, length, code, name);
+        if (c->ascii && code == SIGMA) /* S is a stage */
+            named = (size_t)snprintf(name, sizeof name, "sum");
         for (size_t i = 0; i < named && x < b.right; i++)
             x = put_character(c, &b, r, x, (unsigned char)name[i], style);
         if (!named)

@@ -199,9 +199,9 @@ static void picture(void **state)
 {
     (void)state;
     struct session *s = shuffled();
-    golden_screen(s, VIEW_PICTURE, NULL, 80, 24, "picture");
+    golden_screen(s, VIEW_PICTURE, NULL, 80, 24, "picture-shuffled");
     char *text = golden_draw(s, VIEW_PICTURE, 80, 24, true, NULL);
-    golden_compare("picture-ascii-80x24", text);
+    golden_compare("picture-shuffled-ascii-80x24", text);
     free(text);
     /* v goes through what colors show; of one tile, where elements come from. */
     struct view_state vs = {.paint = 0};
