@@ -211,6 +211,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_AT:
         o->at = value;
         return 0;
+    case OPTION_KEYS:
+        o->keys = value;
+        return 0;
     case OPTION_SVG:
         o->svg = value;
         return 0;

@@ -38,7 +38,7 @@ struct options {
     double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem, *memory;
     enum asked_probes probes;
-    const char *shape, *causal, *dtype, *patch, *output, *view,
+    const char *shape, *causal, *dtype, *keys, *patch, *output, *view,
         *junit;                 /* NULL: not given; borrowed from argv, as all strings here */
     enum background background; /* BACKGROUND_UNKNOWN: not given */
     const char *inputs[4];      /* --q --k --v --inputs, as these */

@@ -31,11 +31,13 @@ static double limited(double t, double low)
     return t > low ? (t < 1 ? t : 1) : low;
 }
 
+enum { STEPS = 63 }; /* of a scale, or of one side of it: more are not told apart, and pictures would be larger */
+
 uint32_t scale_color(enum scale scale, double t, bool light)
 {
     if (scale == SCALE_SIGN)
-        return COLOR(between(sign_colors[light], 5, (limited(t, -1) + 1) / 2));
-    t = limited(t, 0);
+        return COLOR(between(sign_colors[light], 5, (round(limited(t, -1) * STEPS) / STEPS + 1) / 2));
+    t = round(limited(t, 0) * STEPS) / STEPS;
     return COLOR(between(size_colors, 10, light ? 1 - t : t));
 }
 

@@ -37,11 +37,12 @@ static void colors_of(const struct picture *p, uint8_t style, unsigned *ink, uns
     *paper = look.attributes & ATTR_REVERSE ? fg : bg;
 }
 
-static void write_styles(const struct picture *p)
+static void write_styles(const struct picture *p, const struct svg_frame *frames, int n)
 {
     unsigned char used[STYLE_COUNT] = {0};
-    for (size_t i = 0; i < (size_t)p->canvas->cols * (size_t)p->canvas->rows; i++)
-        used[p->canvas->cells[i].style] = 1;
+    for (int f = 0; f < n; f++)
+        for (size_t i = 0; i < (size_t)p->canvas->cols * (size_t)p->canvas->rows; i++)
+            used[frames[f].canvas->cells[i].style] = 1;
     fputs("<style>text{font-family:'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace;font-size:14px;"
           "white-space:pre}\n",
           p->out);
@@ -168,30 +169,32 @@ static size_t find_runs(const struct canvas *c, int row, bool lower, struct run 
     return n;
 }
 
-/* All cells that have colors of their own: a path for each color, and the characters that are no halves. */
-static int write_dots(const struct picture *p)
+/* Cells of rows [first, end) that have colors of their own: a path for each color, and the characters that are no
+   halves. */
+static int write_dots(const struct picture *p, int first, int end)
 {
     const struct canvas *c = p->canvas;
-    struct run *runs = malloc(2 * (size_t)c->rows * (size_t)c->cols * sizeof *runs);
+    struct run *runs = malloc(2 * (size_t)(end - first) * (size_t)c->cols * sizeof *runs);
     size_t n = 0;
     if (!runs)
         return -1;
-    for (int row = 0; row < c->rows; row++)
+    for (int row = first; row < end; row++)
         for (int lower = 0; lower < 2; lower++)
             n += find_runs(c, row, lower, runs + n);
     qsort(runs, n, sizeof *runs, by_color);
+    /* Strokes as high as a dot, in dots: a letter and three numbers each. */
+    if (n)
+        fprintf(p->out, "<g transform=\"translate(%d %.2f) scale(%.1f %.1f)\" shape-rendering=\"crispEdges\">", MARGIN,
+                MARGIN + CELL_H / 4.0, CELL_W, CELL_H / 2.0);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || runs[i].color != runs[i - 1].color)
-            fprintf(p->out, "%s<path shape-rendering=\"crispEdges\" fill=\"#%06x\" d=\"", i ? "\"/>\n" : "",
-                    runs[i].color & 0xffffff);
-        fprintf(p->out, "M%.1f %.1fh%.1fv%.1fh-%.1fz", MARGIN + runs[i].col * CELL_W,
-                MARGIN + runs[i].row * CELL_H + (runs[i].lower ? CELL_H / 2.0 : 0), runs[i].cols * CELL_W, CELL_H / 2.0,
-                runs[i].cols * CELL_W);
+            fprintf(p->out, "%s<path stroke=\"#%06x\" d=\"", i ? "\"/>\n" : "", runs[i].color & 0xffffff);
+        fprintf(p->out, "M%d %dh%d", runs[i].col, 2 * runs[i].row + runs[i].lower, runs[i].cols);
     }
     if (n)
-        fputs("\"/>\n", p->out);
+        fputs("\"/></g>\n", p->out);
     free(runs);
-    for (int row = 0; row < c->rows; row++)
+    for (int row = first; row < end; row++)
         for (int col = 0; col < c->cols; col++) {
             const struct cell *cell = &c->cells[(size_t)row * (size_t)c->cols + (size_t)col];
             if (!is_colored(cell) || cell->code == ' ' || cell->code == HALF_UPPER || cell->code == HALF_LOWER)
@@ -204,22 +207,119 @@ static int write_dots(const struct picture *p)
     return 0;
 }
 
-int canvas_write_svg(const struct canvas *c, const struct theme *theme, FILE *out)
+static bool same_row(const struct canvas *a, const struct canvas *b, int row)
 {
+    const struct cell *x = a->cells + (size_t)row * (size_t)a->cols, *y = b->cells + (size_t)row * (size_t)b->cols;
+    for (int i = 0; i < a->cols; i++)
+        if (x[i].code != y[i].code || x[i].style != y[i].style || x[i].ink != y[i].ink || x[i].paper != y[i].paper)
+            return false;
+    return true;
+}
+
+/* The frame behind the last one that has this row as frame `from` has it. */
+static int row_ends(const struct svg_frame *frames, int n, int from, int row)
+{
+    int end = from + 1;
+    while (end < n && same_row(frames[from].canvas, frames[end].canvas, row))
+        end++;
+    return end;
+}
+
+/* Rows that are shown from one frame to another; without an animation the first frame is seen. */
+static void write_spans(const struct picture *p, const struct svg_frame *frames, int n)
+{
+    double total = 0, begins = 0;
+    for (int i = 0; i < n; i++)
+        total += frames[i].seconds;
+    fputs("<style>\n", p->out);
+    for (int from = 0; from < n; begins += frames[from++].seconds) {
+        double ends = begins;
+        for (int end = from + 1; end <= n; end++) {
+            bool used = false;
+            ends += frames[end - 1].seconds;
+            for (int row = 0; row < p->canvas->rows && !used; row++) {
+                const bool starts = from == 0 || !same_row(frames[from - 1].canvas, frames[from].canvas, row);
+                used = starts && row_ends(frames, n, from, row) == end && !(from == 0 && end == n);
+            }
+            if (!used)
+                continue;
+            fprintf(p->out, ".f%d_%d{%sanimation:k%d_%d %.2fs step-end infinite}@keyframes k%d_%d{", from, end,
+                    from ? "visibility:hidden;" : "", from, end, total, from, end);
+            if (from)
+                fprintf(p->out, "0%%{visibility:hidden}");
+            fprintf(p->out, "%.3f%%{visibility:visible}", 100 * begins / total);
+            if (end < n)
+                fprintf(p->out, "%.3f%%{visibility:hidden}", 100 * ends / total);
+            fputs("}\n", p->out);
+        }
+    }
+    fputs("</style>\n", p->out);
+}
+
+/* Rows [first, end) of a frame, in a group if they come and go. */
+static int write_rows(struct picture *p, const struct svg_frame *frames, int n, int from, int until, int first, int end)
+{
+    const bool moves = from > 0 || until < n;
+    p->canvas = frames[from].canvas;
+    if (moves)
+        fprintf(p->out, "<g class=\"f%d_%d\">\n", from, until);
+    for (int row = first; row < end; row++)
+        write_row(p, row);
+    const int failed = write_dots(p, first, end);
+    if (moves)
+        fputs("</g>\n", p->out);
+    return failed;
+}
+
+/* Rows that are the same in neighboring frames are written once. */
+static int write_frames(struct picture *p, const struct svg_frame *frames, int n)
+{
+    const int rows = p->canvas->rows;
+    int failed = 0;
+    write_spans(p, frames, n);
+    for (int from = 0; from < n; from++)
+        for (int row = 0, next; row < rows; row = next) {
+            int until = -1; /* the frame that these rows, which begin in this one, end before; -1: they began earlier */
+            for (next = row; next < rows; next++) {
+                const bool starts = from == 0 || !same_row(frames[from - 1].canvas, frames[from].canvas, next);
+                const int ends = starts ? row_ends(frames, n, from, next) : -1;
+                if (next > row && ends != until)
+                    break;
+                until = ends;
+            }
+            if (until > 0)
+                failed |= write_rows(p, frames, n, from, until, row, next);
+        }
+    return failed;
+}
+
+int canvas_write_movie(const struct svg_frame *frames, int n, const struct theme *theme, FILE *out)
+{
+    const struct canvas *c = frames[0].canvas;
     const bool light = theme && theme->background == BACKGROUND_LIGHT;
     struct theme shown = theme ? *theme : (struct theme){0};
     if (shown.background == BACKGROUND_UNKNOWN)
         shown.background = BACKGROUND_DARK;
-    const struct picture p = {out, c, &shown, light ? 0xffffff : 0x1c1c1c, light ? 0x1c1c1c : 0xd0d0d0};
+    struct picture p = {out, c, &shown, light ? 0xffffff : 0x1c1c1c, light ? 0x1c1c1c : 0xd0d0d0};
     const double width = 2 * MARGIN + c->cols * CELL_W;
     const int height = 2 * MARGIN + c->rows * CELL_H;
+    int failed = 0;
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" viewBox=\"0 0 %.1f %d\">\n",
             width, height, width, height);
-    write_styles(&p);
+    write_styles(&p, frames, n);
     fprintf(out, "<rect width=\"100%%\" height=\"100%%\" rx=\"6\" fill=\"#%06x\"/>\n", p.paper);
-    for (int row = 0; row < c->rows; row++)
-        write_row(&p, row);
-    const int failed = write_dots(&p);
+    if (n > 1) {
+        failed = write_frames(&p, frames, n);
+    } else {
+        for (int row = 0; row < c->rows; row++)
+            write_row(&p, row);
+        failed = write_dots(&p, 0, c->rows);
+    }
     fputs("</svg>\n", out);
     return failed || ferror(out) ? -1 : 0;
+}
+
+int canvas_write_svg(const struct canvas *c, const struct theme *theme, FILE *out)
+{
+    return canvas_write_movie(&(struct svg_frame){.canvas = c, .seconds = 1}, 1, theme, out);
 }

@@ -136,6 +136,8 @@ static void await_answers(void)
 /* Leaves the screen to the shell or to another program. */
 static void leave(void)
 {
+    if (!term.screen)
+        return;
     await_answers();
     if (term.has_mouse)
         write_all(mouse_off, sizeof mouse_off - 1);
@@ -534,11 +536,25 @@ void term_redraw_all(void)
 {
     free(term.drawn);
     term.drawn = NULL;
-    clearok(stdscr, TRUE);
+    if (term.screen)
+        clearok(stdscr, TRUE);
+}
+
+/* The screen is ours again. */
+static void come_back(void)
+{
+    if (!term.screen)
+        return;
+    take_size();
+    term_redraw_all();
+    refresh();
+    take_mouse();
 }
 
 void term_suspend(void)
 {
+    if (!term.screen)
+        return;
     struct sigaction act = {.sa_handler = SIG_DFL}, before;
     sigemptyset(&act.sa_mask);
     leave();
@@ -546,16 +562,13 @@ void term_suspend(void)
     sigaction(SIGTSTP, &act, &before);
     kill(0, SIGTSTP);
     sigaction(SIGTSTP, &before, NULL);
-    take_size();
-    term_redraw_all();
-    refresh();
-    take_mouse();
+    come_back();
 }
 
 void term_copy(const char *text)
 {
     size_t n = 0;
-    char *sequence = osc52_sequence(text, getenv("TERM"), getenv("TMUX"), getenv("STY"), &n);
+    char *sequence = term.screen ? osc52_sequence(text, getenv("TERM"), getenv("TMUX"), getenv("STY"), &n) : NULL;
     if (!sequence)
         return;
     refresh();
@@ -565,12 +578,17 @@ void term_copy(const char *text)
 
 int term_run(char *const *argv, int *status)
 {
+    const bool ours = term.screen != NULL;
     /* Ctrl-C at the terminal is the program's; Ctrl-Z stops both, so that the shell is back and fg continues both. */
     const struct sigaction ignored = {.sa_handler = SIG_IGN}, by_default = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, quit, stop;
     leave();
     fflush(stdout);
     const pid_t pid = fork();
+    if (pid == 0 && !ours) {
+        execv(argv[0], argv);
+        _exit(127);
+    }
     if (pid == 0)
         term_signals_become(argv);
     sigaction(SIGINT, &ignored, &interrupt);
@@ -582,9 +600,6 @@ int term_run(char *const *argv, int *status)
     sigaction(SIGINT, &interrupt, NULL);
     sigaction(SIGQUIT, &quit, NULL);
     sigaction(SIGTSTP, &stop, NULL);
-    take_size();
-    term_redraw_all();
-    refresh();
-    take_mouse();
+    come_back();
     return failed ? -1 : 0;
 }

@@ -32,7 +32,8 @@ struct term_options {
 /* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */
 bool term_utf8(void);
 
-/* Takes the terminal over; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
+/* Takes the terminal over, without which term_draw() and term_read() are not to be called, and all else does as much
+   as it can; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
    restored on exit() and when a signal ends the program. */
 int term_start(const struct term_options *o, struct err *err);
 void term_stop(void); /* restores it; legal at any time */

@@ -478,15 +478,48 @@ static void pictures_of_dots(void **state)
     FILE *out = open_memstream(&text, &bytes);
     assert_int_equal(canvas_write_svg(&c, NULL, out), 0);
     fclose(out);
-    assert_non_null(strstr(text,
-                           "textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">x</text>\n"
-                           "<path shape-rendering=\"crispEdges\" fill=\"#102030\" d=\"M16.4 8.0h16.8v8.5h-16.8z\"/>\n"
-                           "<path shape-rendering=\"crispEdges\" fill=\"#405060\" d=\"M16.4 16.5h8.4v8.5h-8.4z\"/>\n"
-                           "<path shape-rendering=\"crispEdges\" fill=\"#b000b0\" "
-                           "d=\"M33.2 8.0h8.4v8.5h-8.4zM33.2 16.5h8.4v8.5h-8.4z\"/>\n"
-                           "<text fill=\"#ffffff\" x=\"33.2\" y=\"21\">N</text>\n</svg>"));
+    assert_non_null(strstr(text, "textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">x</text>\n"
+                                 "<g transform=\"translate(8 12.25) scale(8.4 8.5)\" shape-rendering=\"crispEdges\">"
+                                 "<path stroke=\"#102030\" d=\"M1 0h2\"/>\n"
+                                 "<path stroke=\"#405060\" d=\"M1 1h1\"/>\n"
+                                 "<path stroke=\"#b000b0\" d=\"M3 0h1M3 1h1\"/></g>\n"
+                                 "<text fill=\"#ffffff\" x=\"33.2\" y=\"21\">N</text>\n</svg>"));
     free(text);
     canvas_free(&c);
+}
+
+/* Frames: what stays is written once, what changes comes and goes; the first is seen without an animation. */
+static void movies(void **state)
+{
+    (void)state;
+    struct canvas c[3];
+    struct svg_frame frames[3];
+    char *text = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(canvas_init(&c[i], 4, 2, 0), 0);
+        const struct rect all = {0, 0, 2, 4};
+        canvas_put(&c[i], all, 0, 0, STYLE_TEXT, "same");
+        canvas_put(&c[i], all, 1, 0, STYLE_TEXT, i ? "two" : "one");
+        frames[i] = (struct svg_frame){&c[i], i == 1 ? 3 : 0.5};
+    }
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(canvas_write_movie(frames, 3, NULL, out), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "\n<style>\n"
+                                 ".f0_1{animation:k0_1 4.00s step-end infinite}"
+                                 "@keyframes k0_1{0.000%{visibility:visible}12.500%{visibility:hidden}}\n"
+                                 ".f1_3{visibility:hidden;animation:k1_3 4.00s step-end infinite}"
+                                 "@keyframes k1_3{0%{visibility:hidden}12.500%{visibility:visible}}\n"
+                                 "</style>\n<text "));
+    const char *same = strstr(text, ">same<");
+    assert_true(same && !strstr(same + 1, ">same<"));
+    assert_non_null(strstr(text, "<g class=\"f0_1\">\n<text "));
+    assert_non_null(strstr(text, ">one</text>\n</g>\n<g class=\"f1_3\">\n"));
+    assert_null(strstr(text, "<script"));
+    free(text);
+    for (int i = 0; i < 3; i++)
+        canvas_free(&c[i]);
 }
 
 static void expect_sequence(const char *text, const char *term, const char *tmux, const char *expected)
@@ -604,6 +637,7 @@ int main(void)
         cmocka_unit_test(looks_are_words),
         cmocka_unit_test(pictures),
         cmocka_unit_test(pictures_of_dots),
+        cmocka_unit_test(movies),
         cmocka_unit_test(scales),
         cmocka_unit_test(clipboard_sequences),
         cmocka_unit_test(clicks_find_what_was_drawn_last),
