@@ -26,7 +26,7 @@ struct term_options {
     /* NULL: none. Where its background is not known the terminal is asked, and it looks as it should once that has
        answered. */
     const struct theme *theme;
-    bool mouse;                /* clicks and the wheel come here, where the terminal has them */
+    bool mouse; /* clicks and the wheel come here, where the terminal has them */
 };
 
 /* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */
