@@ -92,7 +92,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs clean
+.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs docs-loop clean
 all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -212,6 +212,10 @@ truth-long: all $(RANDOM_RUNS)
 
 docs: all
 	@docs/generate --build $(B)
+
+# The moving picture of the README, from its file of keys.
+docs-loop: all
+	@docs/pictures/loop $(PROGRAM)
 
 clean:
 	rm -rf build

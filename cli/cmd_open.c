@@ -4,6 +4,7 @@
 #include "tui/choose.h"
 #include "tui/config.h"
 #include "tui/loop.h"
+#include "tui/play.h"
 #include "tui/recent.h"
 #include "tui/show.h"
 #include "tui/views/layout.h"
@@ -58,7 +59,9 @@ static int write_picture(const struct options *o, struct session *s, enum view_i
     FILE *out = fopen(o->svg, "w");
     if (!out)
         return err_errno(err, o->svg, "the picture cannot be written");
-    int failed = tui_picture(s, view, o->cols, o->rows, o->ascii, &config.theme, out, err);
+    const struct tui_script script = {o->keys, o->cols, o->rows, o->ascii, true, &config.theme};
+    int failed = o->keys ? tui_show_script(s, view, &script, out, err)
+                         : tui_picture(s, view, o->cols, o->rows, o->ascii, &config.theme, out, err);
     if (fclose(out) != 0 && !failed)
         failed = err_errno(err, o->svg, "the picture cannot be written");
     return failed;
@@ -90,7 +93,10 @@ static int show(const struct options *o, struct session *s, enum view_id view, s
         session_want_rounding(s);
         session_finish_rounding(s);
     }
-    return o->svg ? write_picture(o, s, view, err) : tui_show(s, view, o->cols, o->rows, o->ascii, text_out(), err);
+    const struct tui_script script = {o->keys, o->cols, o->rows, o->ascii, false, NULL};
+    return o->svg    ? write_picture(o, s, view, err)
+           : o->keys ? tui_show_script(s, view, &script, text_out(), err)
+                     : tui_show(s, view, o->cols, o->rows, o->ascii, text_out(), err);
 }
 
 /* The first screen, then the finding; the exit status is the verdict. */
@@ -240,7 +246,11 @@ int command_open(const struct options *o, struct err *err)
 int command_show(const struct options *o, struct err *err)
 {
     struct session *s;
+    struct play play = {.n = 0};
     enum view_id view;
+    if (o->keys && play_read(o->keys, &play, err) != 0) /* before the kernel runs */
+        return -1;
+    play_free(&play);
     if (view_named(o, &view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
         return -1;
     int status = options_finish(s, err);

@@ -140,6 +140,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_SHAPE:
         o->shape = value;
         return 0;
+    case OPTION_CAUSAL:
+        o->causal = value;
+        return 0;
+    case OPTION_DTYPE:
+        o->dtype = value;
+        return 0;
     case OPTION_SET:
         if (!strchr(value, '='))
             return err_set(err, ERR_USAGE, "--set", "expected KEY=VALUE, found '%s'", value);
@@ -204,6 +210,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return 0;
     case OPTION_AT:
         o->at = value;
+        return 0;
+    case OPTION_KEYS:
+        o->keys = value;
         return 0;
     case OPTION_SVG:
         o->svg = value;
@@ -366,8 +375,8 @@ static bool has_inputs(const struct options *o)
 
 static bool changes_scenario(const struct options *o)
 {
-    return has_inputs(o) || o->shape || o->mem || o->memory || o->patch || o->backend || o->probes || o->checks ||
-           o->settings.n || o->defines.n || o->includes.n || o->flags.n;
+    return has_inputs(o) || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch || o->backend ||
+           o->probes || o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
@@ -380,6 +389,10 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
             failed = scenario_set(scenario, inputs[i], o->inputs[i], err);
     if (!failed && o->shape)
         failed = scenario_set_shape(scenario, o->shape, err);
+    if (!failed && o->causal)
+        failed = scenario_set(scenario, "shape.causal", o->causal, err);
+    if (!failed && o->dtype)
+        failed = scenario_set(scenario, "shape.dtype", o->dtype, err);
     if (!failed && o->patch)
         failed = scenario_set(scenario, "scenario.patch", o->patch, err);
     if (!failed && o->mem)
@@ -429,7 +442,8 @@ int options_open(const struct options *o, const char *path, struct session **out
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: --shape, --q, --k, --v, --inputs, --set, --define, --include, --flag, "
+                         "is a saved trace: --shape, --causal, --dtype, --q, --k, --v, --inputs, --set, --define, "
+                         "--include, --flag, "
                          "--mem, --memory, --patch, "
                          "--backend, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)

@@ -38,10 +38,11 @@ struct options {
     double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem, *memory;
     enum asked_probes probes;
-    const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
-    enum background background;                        /* BACKGROUND_UNKNOWN: not given */
-    const char *inputs[4];                             /* --q --k --v --inputs, as these */
-    const char *svg, *at;                              /* as these */
+    const char *shape, *causal, *dtype, *keys, *patch, *output, *view,
+        *junit;                 /* NULL: not given; borrowed from argv, as all strings here */
+    enum background background; /* BACKGROUND_UNKNOWN: not given */
+    const char *inputs[4];      /* --q --k --v --inputs, as these */
+    const char *svg, *at;       /* as these */
     struct option_words settings, defines, includes, flags; /* "key=value", "NAME=VALUE" or "NAME" */
     int cols, rows;                                         /* of a printed screen */
     char **files;

@@ -1,8 +1,26 @@
 /* Completions for bash, zsh and fish. */
 #include "cli/tables.h"
+#include "engine/scenario/keys.h"
 #include "tui/views/view.h"
 
 #include <string.h>
+
+enum { VALUES_BYTES = 8192 };
+
+/* "f16, bf16 or s8" as words; or "shape.heads=", every key. */
+static void key_words(int key, char *room, size_t bytes)
+{
+    size_t used = 0;
+    for (int i = 0; key < 0 && i < KEY_COUNT && used < bytes; i++)
+        used += (size_t)snprintf(room + used, bytes - used, "%s%s.%s=", used ? " " : "",
+                                 section_names[scenario_keys[i].section], scenario_keys[i].name);
+    if (key < 0)
+        return;
+    for (const char *at = scenario_keys[key].expected; *at && used < bytes;
+         at += strcspn(at, ", "), at += strspn(at, ", "))
+        if (strncmp(at, "or ", 3) != 0)
+            used += (size_t)snprintf(room + used, bytes - used, "%s%.*s", used ? " " : "", (int)strcspn(at, ", "), at);
+}
 
 /* Words that an option's value may be, separated by blanks; "": any. Alternatives are in lower case, names of what is
    wanted in upper. */
@@ -13,6 +31,8 @@ static const char *values_of(enum option_id option, char *room, size_t bytes)
     if (option == OPTION_VIEW) {
         for (enum view_id view = 0; view < VIEW_COUNT; view++)
             snprintf(room + strlen(room), bytes - strlen(room), "%s%s", room[0] ? " " : "", view_name(view));
+    } else if (option == OPTION_SET || option == OPTION_DTYPE) {
+        key_words(option == OPTION_SET ? -1 : KEY_DTYPE, room, bytes);
     } else if (option == OPTION_ISOLATE) {
         const struct isolation_group *group;
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -65,10 +85,10 @@ static void put_options(FILE *out, int command)
         }
 }
 
-/* The parts that bash and zsh write alike: values by the word before, options by the command. */
-static void put_cases(FILE *out, const char *answer, const char *files)
+/* The parts that bash and zsh write alike: values by the word before, options by the command; behind a key no blank. */
+static void put_cases(FILE *out, const char *answer, const char *keys, const char *files)
 {
-    char room[512];
+    char room[VALUES_BYTES];
     fputs("    case $previous in\n", out);
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *o = &option_rows[i];
@@ -80,7 +100,7 @@ static void put_cases(FILE *out, const char *answer, const char *files)
         const char *values = values_of((enum option_id)i, room, sizeof room);
         fputs(")\n", out);
         if (*values)
-            fprintf(out, answer, values);
+            fprintf(out, i == OPTION_SET ? keys : answer, values);
         if (takes_file((enum option_id)i))
             fprintf(out, "        %s\n", files);
         fputs("        return ;;\n", out);
@@ -105,6 +125,7 @@ int write_bash_completion(FILE *out)
             "        [[ \" $commands \" == *\" $word \"* ]] && command=$word && break\n    done\n",
             command_rows[COMMAND_OPEN].name);
     put_cases(out, "        COMPREPLY+=($(compgen -W '%s' -- \"$current\"))\n",
+              "        compopt -o nospace 2>/dev/null\n        COMPREPLY+=($(compgen -W '%s' -- \"$current\"))\n",
               "COMPREPLY+=($(compgen -f -- \"$current\"))");
     fprintf(out,
             "    if [[ $current == -* ]]; then\n        COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
@@ -128,7 +149,7 @@ int write_zsh_completion(FILE *out)
             ")\n    local command=%s\n    for word in ${words[2,CURRENT-1]}; do\n"
             "        (( ${commands[(Ie)$word]} )) && command=$word && break\n    done\n",
             command_rows[COMMAND_OPEN].name);
-    put_cases(out, "        compadd -- %s\n", "_files");
+    put_cases(out, "        compadd -- %s\n", "        compadd -S '' -- %s\n", "_files");
     fprintf(out,
             "    if [[ ${words[CURRENT]} == -* ]]; then\n        compadd -- ${=options}\n"
             "    elif [[ $command == %s ]]; then\n        compadd -- ",
@@ -151,7 +172,7 @@ static void put_quoted(FILE *out, const char *text)
 
 int write_fish_completion(FILE *out)
 {
-    char room[512];
+    char room[VALUES_BYTES];
     fputs("# fish completion for attnscope\n", out);
     for (int c = 0; c < COMMAND_COUNT; c++) {
         fprintf(out, "complete -c attnscope -n __fish_use_subcommand -a %s -d ", command_rows[c].name);

@@ -4,8 +4,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/file_map.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/session/look.h"
 #include "tui/loop_state.h"
+#include "tui/play.h"
 #include "tui/screen/term.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
@@ -56,7 +58,6 @@ static void overlay(struct loop *l)
 
 static int fit_canvas(struct loop *l, struct err *err)
 {
-    term_size(&l->cols, &l->rows);
     if (l->canvas.cells && l->canvas.cols == l->cols && l->canvas.rows == l->rows)
         return 0;
     canvas_free(&l->canvas);
@@ -66,10 +67,13 @@ static int fit_canvas(struct loop *l, struct err *err)
     return 0;
 }
 
-static int draw(struct loop *l, struct err *err)
+/* What is shown now. */
+static int compose(struct loop *l, int colors, bool light, struct err *err)
 {
     if (fit_canvas(l, err) != 0)
         return -1;
+    l->canvas.colors = l->ascii ? 0 : colors;
+    l->canvas.light = light;
     const struct view *view = views[l->view];
     if (view->anchor && view->anchor(l->s) != l->anchor)
         loop_stand(l);
@@ -77,6 +81,14 @@ static int draw(struct loop *l, struct err *err)
     l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
     overlay(l);
+    return 0;
+}
+
+static int draw(struct loop *l, struct err *err)
+{
+    term_size(&l->cols, &l->rows);
+    if (compose(l, term_colors(), term_light(), err) != 0)
+        return -1;
     term_draw(&l->canvas);
     return 0;
 }
@@ -138,13 +150,20 @@ static void note_last_words(const struct loop *l)
     term_last_words(words);
 }
 
-static int turn(struct loop *l, struct err *err)
+/* What the session is to find out for the view. */
+static void want(struct loop *l)
 {
     const struct view *view = views[l->view];
     session_look(l->s, view->looks);
     session_want_states(l->s, view->states);
+    session_want_picture(l->s, view->picture ? (enum picture_scope)l->vs.scope : PICTURE_TILE, l->vs.global);
     if (view->rounding)
         session_want_rounding(l->s);
+}
+
+static int turn(struct loop *l, struct err *err)
+{
+    want(l);
     session_want_retry(l->s);
     note_last_words(l);
     if (l->s->run.trace && file_map_check(l->s->run.trace->bytes, err) != 0)
@@ -205,4 +224,77 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     saver_free(&l.saver);
     canvas_free(&l.canvas);
     return failed ? -1 : 0;
+}
+
+/* Until all work has ended that the screen shows something of. */
+static int settle(struct loop *l, struct err *err)
+{
+    for (;;) {
+        want(l);
+        session_update(l->s);
+        if (!l->saver.active)
+            loop_take_run(l);
+        if (!session_busy(l->s) && !l->saver.active && !l->s->search.under_way)
+            break;
+        struct pollfd fds[] = {{.fd = session_fd(l->s), .events = POLLIN}, {.fd = l->saver.fd, .events = POLLIN}};
+        if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
+            return err_errno(err, "", "waiting for events");
+        if (l->saver.active && fds[1].revents)
+            loop_take_saved(l);
+    }
+    session_look_finish(l->s);
+    if (views[l->view]->rounding)
+        session_finish_rounding(l->s);
+    return 0;
+}
+
+/* What a line of keys says, a character at a time. */
+static void press(struct loop *l, const struct play_step *step)
+{
+    uint32_t code;
+    if (step->key != KEY_ID_NONE)
+        loop_key(l, step->key);
+    for (const char *at = step->text; step->key == KEY_ID_NONE && *at; at += utf8_decode(at, &code)) {
+        utf8_decode(at, &code);
+        loop_key(l, code == ' ' ? KEY_ID_SPACE : (int)code);
+    }
+}
+
+/* Shows what there is now, for as long as steps from i on say that it stays; returns the step behind those. */
+static int show_still(struct loop *l, const struct tui_playing *p, const struct play *play, int i, double seconds,
+                      const char *key, struct err *err)
+{
+    if (settle(l, err) != 0 || compose(l, p->colors, p->light, err) != 0)
+        return -1;
+    for (; i < play->n && play->step[i].key == KEY_ID_NONE && !play->step[i].text[0]; i++)
+        seconds += play->step[i].seconds;
+    p->shown(p->ctx, &l->canvas, seconds, key);
+    return i;
+}
+
+int tui_play(struct session *s, const struct tui_options *o, const struct tui_playing *p, struct err *err)
+{
+    struct loop l = {
+        .s = s, .ascii = o->ascii, .view = o->view, .pending = ACTION_NONE, .cols = p->cols, .rows = p->rows};
+    struct play play;
+    if (play_read(p->keys, &play, err) != 0)
+        return -1;
+    if (saver_init(&l.saver, err) != 0) {
+        play_free(&play);
+        return -1;
+    }
+    loop_begin_runs(&l);
+    loop_stand(&l);
+    const bool said = play.n > 0 && play.step[0].key == KEY_ID_NONE && !play.step[0].text[0];
+    int i = show_still(&l, p, &play, 0, said ? 0 : PLAY_STAYS_S, "", err);
+    while (i >= 0 && i < play.n && !l.quit) {
+        const struct play_step *step = &play.step[i];
+        press(&l, step);
+        if (!l.quit)
+            i = show_still(&l, p, &play, i + 1, step->seconds, step->text, err);
+    }
+    saver_free(&l.saver);
+    canvas_free(&l.canvas);
+    play_free(&play);
+    return i < 0 ? -1 : 0;
 }

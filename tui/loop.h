@@ -26,4 +26,16 @@ struct tui_options {
  */
 int tui_run(struct session *s, const struct tui_options *o, struct err *err);
 
+/* Without a terminal: presses the keys of a file and shows the screen after each, once all work has ended.
+   shown(): what the screen is, for how many seconds, and which key led there ("": the first one). */
+struct tui_playing {
+    int cols, rows, colors; /* as canvas.h has them */
+    bool light;
+    const char *keys; /* the file */
+    void (*shown)(void *ctx, const struct canvas *c, double seconds, const char *key);
+    void *ctx;
+};
+/* ERR_INPUT: the file names no key, with its line. */
+int tui_play(struct session *s, const struct tui_options *o, const struct tui_playing *p, struct err *err);
+
 #endif

@@ -65,6 +65,17 @@ static void click_kv(struct loop *l, int kv)
         session_step_kv(l->s, kv - l->s->at.cursor.kv_tile);
 }
 
+static void click_cell(struct loop *l, int line, int column)
+{
+    struct cursor to = l->s->at.cursor;
+    if (!views[l->view]->click || !views[l->view]->click(l->s, &l->vs, &l->canvas, line, column, &to))
+        return;
+    if (cursor_same(&to, &l->s->at.cursor))
+        open_it(l);
+    else
+        session_go_cursor(l->s, &to);
+}
+
 static void press(struct loop *l, enum hit_kind kind, int first, int second)
 {
     switch (kind) {
@@ -83,6 +94,9 @@ static void press(struct loop *l, enum hit_kind kind, int first, int second)
     case HIT_ELEMENT:
     case HIT_COLUMN:
         click_element(l, first, second);
+        break;
+    case HIT_CELL:
+        click_cell(l, first, second);
         break;
     case HIT_ENTRY:
         if (first == l->vs.selected)

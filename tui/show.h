@@ -12,5 +12,14 @@ int tui_show(const struct session *s, enum view_id view, int cols, int rows, boo
 /* The same as a picture (SVG). */
 int tui_picture(const struct session *s, enum view_id view, int cols, int rows, bool ascii, const struct theme *theme,
                 FILE *out, struct err *err);
+/* The screens that the keys of a file lead to (loop.h): as an SVG that moves, the keys below each, or of the last one
+   as text. */
+struct tui_script {
+    const char *keys; /* the file */
+    int cols, rows;
+    bool ascii, moves;
+    const struct theme *theme; /* of the SVG */
+};
+int tui_show_script(struct session *s, enum view_id view, const struct tui_script *script, FILE *out, struct err *err);
 
 #endif

@@ -73,29 +73,39 @@ int scenario_copy(const struct scenario *from, struct scenario *out)
 
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err)
 {
-    int length[5], n = 0, ok = 1;
-    for (const char *at = text; ok; at++) {
-        char number[16];
-        const size_t digits = strcspn(at, ",");
-        ok = n < 5 && digits < sizeof number;
+    int length[5], kv_heads = 0, n = 0, ok = 1;
+    const size_t all = strlen(text);
+    const bool closed = all > 1 && text[0] == '(' && text[all - 1] == ')'; /* as it is printed */
+    const char *const end = text + all - closed;
+    for (const char *at = text + closed; ok; at++) {
+        const size_t chars = strcspn(at, ",") < (size_t)(end - at) ? strcspn(at, ",") : (size_t)(end - at);
+        char number[32];
+        ok = n < 5 && chars < sizeof number;
         if (ok) {
-            memcpy(number, at, digits);
-            number[digits] = '\0';
-            ok = value_integer(number, 1, VALUE_LENGTH_MAX, &length[n++]) == 0;
+            memcpy(number, at, chars);
+            number[chars] = '\0';
+            char *of = n == 1 ? strchr(number, '/') : NULL; /* heads of Q / heads of K and V */
+            if (of) {
+                *of = '\0';
+                ok = value_integer(of + 1, 1, VALUE_LENGTH_MAX, &kv_heads) == 0;
+            }
+            ok = ok && value_integer(number, 1, VALUE_LENGTH_MAX, &length[n++]) == 0;
         }
-        at += digits;
-        if (*at == '\0')
+        at += chars;
+        if (at >= end)
             break;
     }
     if (!ok || n < 4) {
         char found[128];
         text_name(text, strlen(text), found, sizeof found);
-        return err_set(err, ERR_INPUT, "shape", "expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to %d, found `%s`",
-                       VALUE_LENGTH_MAX, found);
+        return err_set(err, ERR_INPUT, "shape",
+                       "expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to %d, H or H/Hkv, found `%s`", VALUE_LENGTH_MAX,
+                       found);
     }
     struct asc_problem made = *p;
     made.batch = length[0];
-    made.heads = made.kv_heads = length[1];
+    made.heads = length[1];
+    made.kv_heads = kv_heads ? kv_heads : length[1];
     made.q_len = length[2];
     made.kv_len = length[n - 2];
     made.head_dim = made.head_dim_v = length[n - 1];
@@ -138,15 +148,13 @@ int scenario_set_shape(struct scenario *s, const char *text, struct err *err)
     const struct {
         enum scenario_key_id id;
         int length;
-    } said[] = {{KEY_BATCH, p.batch},
-                {KEY_HEADS, p.heads},
-                {KEY_Q_LEN, p.q_len},
-                {KEY_KV_LEN, p.kv_len},
-                {KEY_HEAD_DIM, p.head_dim}};
+    } said[] = {{KEY_BATCH, p.batch}, {KEY_HEADS, p.heads},   {KEY_KV_HEADS, p.kv_heads},
+                {KEY_Q_LEN, p.q_len}, {KEY_KV_LEN, p.kv_len}, {KEY_HEAD_DIM, p.head_dim}};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", said[i].length);
-        const bool follows = said[i].id == KEY_KV_LEN && p.kv_len == p.q_len; /* as where it is not stated */
+        const bool follows = (said[i].id == KEY_KV_LEN && p.kv_len == p.q_len) || /* as where it is not stated */
+                             (said[i].id == KEY_KV_HEADS && p.kv_heads == p.heads);
         if (!follows && scenario_key_set(s, said[i].id, number, "shape", err) != 0)
             return -1;
     }

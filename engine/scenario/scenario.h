@@ -153,7 +153,7 @@ int scenario_read(const char *path, const char *root, struct scenario *s, struct
 #define SCENARIO_LINE_MAX 197
 /* Writes what is stated as a file, with absolute paths. The file appears when it is complete. */
 int scenario_write(const struct scenario *s, const char *path, struct err *err);
-/* "B,H,L,D" or "B,H,Lq,Lkv,D" into the problem; kv_heads becomes H and the scale 1/sqrt(D). */
+/* "B,H,L,D" or "B,H,Lq,Lkv,D", H or "H/Hkv", in parentheses or not, into the problem; the scale becomes 1/sqrt(D). */
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
 /* The same into a scenario, in the place of what was stated of its lengths and its scale. */
 int scenario_set_shape(struct scenario *s, const char *text, struct err *err);

@@ -20,11 +20,9 @@ static void drop_row_state(struct session *s)
 
 static enum lack lack_of(enum tile_values_kind kind)
 {
-    static const enum lack lacks[] = {[VALUES_DETAIL] = LACK_DETAIL,
-                                      [VALUES_ROW] = LACK_ROW_STATE,
-                                      [VALUES_OPERANDS] = LACK_OPERANDS,
-                                      [VALUES_PIN] = LACK_PINS,
-                                      [VALUES_STATES] = LACK_STATES};
+    static const enum lack lacks[] = {
+        [VALUES_DETAIL] = LACK_DETAIL, [VALUES_ROW] = LACK_ROW_STATE, [VALUES_OPERANDS] = LACK_OPERANDS,
+        [VALUES_PIN] = LACK_PINS,      [VALUES_STATES] = LACK_STATES, [VALUES_PICTURE] = LACK_PICTURE};
     return lacks[kind];
 }
 
@@ -48,13 +46,15 @@ static void drop_stale(struct session *s)
     }
     if (!s->tile.wants_states || s->tile.states_slot != place.slot)
         drop_states(s);
+    if (picture_is_stale(s))
+        picture_free(&s->tile.picture);
 }
 
 /* What there was no memory for at another element is tried again. */
 static void drop_lacks(struct session *s)
 {
     if (!cursor_same(&s->tile.lacked_by, &s->at.cursor))
-        s->lacks &= ~(unsigned)(LACK_DETAIL | LACK_ROW_STATE | LACK_OPERANDS | LACK_STATES);
+        s->lacks &= ~(unsigned)(LACK_DETAIL | LACK_ROW_STATE | LACK_OPERANDS | LACK_STATES | LACK_PICTURE);
     if (!s->tile.wants_states)
         s->lacks &= ~(unsigned)LACK_STATES;
 }
@@ -100,7 +100,12 @@ static int next_piece(const struct session *s, unsigned failed, struct tile_valu
         return 1;
     }
     *ask = (struct tile_values_ask){.kind = VALUES_STATES, .place = {place.slot, 0, asc_m}};
-    return judged && s->tile.wants_states && !s->tile.states.steps && may_ask(s, VALUES_STATES, failed);
+    if (judged && s->tile.wants_states && !s->tile.states.steps && may_ask(s, VALUES_STATES, failed))
+        return 1;
+    const int slot = may_ask(s, VALUES_PICTURE, failed) ? picture_next_slot(s) : -1;
+    *ask = (struct tile_values_ask){
+        VALUES_PICTURE, {slot, 0, place.channel}, s->tile.picture_global, (int)s->tile.wants_picture};
+    return slot >= 0;
 }
 
 /* The first bad element in row order, or the worst. */
@@ -168,6 +173,12 @@ static void adopt(struct session *s, unsigned failed, struct tile_values_answer 
             s->tile.operands_row = ask->row;
             s->tile.operands_col = ask->col;
             s->tile.operands_made = true;
+            break;
+        case VALUES_PICTURE:
+            if (picture_take(s, &a->picture) != 0) {
+                s->tile.given_up |= LACK_PICTURE;
+                session_note_lack(s, LACK_PICTURE, true);
+            }
             break;
         default:
             s->tile.states = a->states;
@@ -263,6 +274,7 @@ void session_drop_detail(struct session *s)
     s->tile.operands_made = false;
     drop_row_state(s);
     drop_states(s);
+    picture_free(&s->tile.picture);
     pins_forget(&s->at.pins);
 }
 
@@ -271,5 +283,14 @@ void session_want_states(struct session *s, bool on)
     const bool changed = s->tile.wants_states != on;
     s->tile.wants_states = on;
     if (changed || s->lacks)
+        session_refresh_detail(s);
+}
+
+void session_want_picture(struct session *s, enum picture_scope scope, bool global)
+{
+    const bool changed = s->tile.wants_picture != scope || s->tile.picture_global != global;
+    s->tile.wants_picture = scope;
+    s->tile.picture_global = global;
+    if (changed)
         session_refresh_detail(s);
 }

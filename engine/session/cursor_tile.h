@@ -4,6 +4,7 @@
 
 #include "engine/cursor/cursor.h"
 #include "engine/cursor/stop.h"
+#include "engine/session/picture.h"
 #include "engine/verdict/judgement.h"
 #include "engine/verdict/states.h"
 
@@ -22,10 +23,13 @@ struct cursor_tile {
     struct derivation operands; /* of the cursor's element; derived says whether they are known */
     struct place operands_place;
     int operands_row, operands_col;
-    bool operands_made;         /* the above are those of this element, derived or not */
-    struct row_states states;   /* of the rows of a slot, after every step; steps NULL: not known. Owned */
-    int states_slot;            /* that slot */
-    bool wants_states;          /* a view shows those of the cursor's slot */
+    bool operands_made;               /* the above are those of this element, derived or not */
+    struct row_states states;         /* of the rows of a slot, after every step; steps NULL: not known. Owned */
+    int states_slot;                  /* that slot */
+    bool wants_states;                /* a view shows those of the cursor's slot */
+    struct picture picture;           /* of the cursor's q tile or head, as far as it is made */
+    enum picture_scope wants_picture; /* of which a view shows one; PICTURE_TILE: of neither */
+    bool picture_global;
     bool unseen;                /* nobody looks at tiles, and nothing of the above is made: it judges a slot again */
     struct tile_values *values; /* owned: the thread that makes all of the above (tile_values.h); NULL: not asked yet */
     double patience_s;          /* how long a verb waits for it; it comes by itself then. 0: to the end, however long */

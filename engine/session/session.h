@@ -35,7 +35,8 @@ enum lack {
     LACK_PINS = 1 << 4,
     LACK_ELEMENT = 1 << 5, /* the cursor did not come to the element that it was to go to */
     LACK_LOOK = 1 << 6,
-    LACK_ROUNDING = 1 << 7
+    LACK_ROUNDING = 1 << 7,
+    LACK_PICTURE = 1 << 8
 };
 
 /* Which number of each element a tile view shows. */

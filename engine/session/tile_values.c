@@ -74,6 +74,8 @@ static int make(struct tile_values *s)
         return judgement_operands(s->j, s->t, a->place, a->row, a->col, s->scratch, &to->operands);
     case VALUES_PIN:
         return pin_fill(&to->pin, s->t, s->j, s->scratch);
+    case VALUES_PICTURE:
+        return picture_of_slot(s->j, s->t, a->place, (enum picture_scope)a->col, a->row != 0, s->scratch, &to->picture);
     default:
         return states_of_slot(s->j, s->t, a->place.slot, s->scratch, &to->states);
     }
@@ -152,6 +154,7 @@ void tile_values_answer_free(struct tile_values_answer *a)
     derivation_free(&a->operands);
     pin_forget(&a->pin);
     row_states_free(&a->states);
+    picture_free(&a->picture);
     *a = (struct tile_values_answer){.failed = 1};
 }
 

@@ -4,6 +4,7 @@
 #define SESSION_TILE_VALUES_H
 
 #include "engine/cursor/pins.h"
+#include "engine/session/picture.h"
 #include "engine/verdict/states.h"
 #include <stdbool.h>
 
@@ -12,7 +13,8 @@ enum tile_values_kind {
     VALUES_ROW,      /* m, alpha and l of row `row` of the slot, by the reference */
     VALUES_OPERANDS, /* of element (row, col) of the tile */
     VALUES_PIN,      /* element (row, col) of the place's channel at every kv tile */
-    VALUES_STATES    /* of the slot */
+    VALUES_STATES,   /* of the slot */
+    VALUES_PICTURE   /* of the slot's tiles of the place's channel; row: global, col: enum picture_scope */
 };
 
 /* place.kv counts where the piece is of a tile; row and col where it is of a row or an element; else they are 0. */
@@ -32,6 +34,7 @@ struct tile_values_answer {
     struct derivation operands;
     struct pin pin;
     struct row_states states;
+    struct picture picture;
 };
 void tile_values_answer_free(struct tile_values_answer *a); /* what was not taken out of it */
 

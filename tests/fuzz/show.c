@@ -76,6 +76,7 @@ static void draw(struct session *s, enum view_id view, unsigned size)
     session_look(s, views[view]->looks);
     session_look_finish(s);
     session_want_states(s, view == VIEW_STATE);
+    session_want_picture(s, view == VIEW_PICTURE ? (enum picture_scope)(size >> 3 & 1) : PICTURE_TILE, false);
     if (view == VIEW_BIAS) {
         session_want_rounding(s);
         session_finish_rounding(s);

@@ -73,7 +73,8 @@ class Install(unittest.TestCase):
         for words, expected in ((("sho",), "show"), (("show", "--view", "ma"), "map mask"),
                                 (("check", "--ju"), "--junit"), (("docs", "conf"), "config"),
                                 (("run", "--backend", ""), "auto gpu cpu"), (("run", "-o", "no-such"), ""),
-                                (("run", "--isolate", "sof"), "softmax")):
+                                (("run", "--isolate", "sof"), "softmax"), (("run", "--causal", "top"), "top-left"),
+                                (("run", "--dtype", "bf"), "bf16"), (("run", "--set", "shape.kv_h"), "shape.kv_heads=")):
             done = run("bash", "-c", COMPLETE, "bash", script, "attnscope", *words, cwd=self.dest)
             self.assertEqual(done.stdout.strip(), expected)
 

@@ -29,8 +29,10 @@ void canvas_free(struct canvas *c)
 void canvas_clear(struct canvas *c)
 {
     for (size_t i = 0; i < (size_t)c->cols * (size_t)c->rows; i++)
-        c->cells[i] = (struct cell){' ', STYLE_TEXT};
+        c->cells[i] = (struct cell){.code = ' ', .style = STYLE_TEXT};
 }
+
+enum { SIGMA = 0x03A3 };
 
 static uint32_t fold(uint32_t code)
 {
@@ -74,7 +76,7 @@ static void set(struct canvas *c, int64_t row, int64_t col, uint32_t code, enum 
         line[col - 1].code = ' ';
     if (col + 1 < c->cols && line[col + 1].code == 0)
         line[col + 1].code = ' ';
-    line[col] = (struct cell){code, (uint8_t)style};
+    line[col] = (struct cell){.code = code, .style = (uint8_t)style};
 }
 
 /* One character from column x on; returns the column behind it. */
@@ -102,7 +104,9 @@ int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style 
     uint32_t code = 0;
     for (size_t length; shown && x < b.right && (length = utf8_decode(utf8, &code)) > 0; utf8 += length) {
         char name[UTF8_NAME_BYTES];
-        const size_t named = utf8_name(utf8, length, code, name);
+        size_t named = utf8_name(utf8, length, code, name);
+        if (c->ascii && code == SIGMA) /* S is a stage */
+            named = (size_t)snprintf(name, sizeof name, "sum");
         for (size_t i = 0; i < named && x < b.right; i++)
             x = put_character(c, &b, r, x, (unsigned char)name[i], style);
         if (!named)
@@ -145,6 +149,18 @@ void canvas_fill(struct canvas *c, struct rect area, enum style style, const cha
     for (int64_t r = b.top; r < b.bottom; r++)
         for (int64_t x = b.left; x < b.right; x++)
             set(c, r, x, code, style);
+}
+
+void canvas_color(struct canvas *c, struct rect area, int row, int col, uint32_t ink, uint32_t paper, const char *utf8)
+{
+    const struct bounds b = visible(c, area);
+    const int64_t r = (int64_t)area.row + row, x = (int64_t)area.col + col;
+    canvas_put(c, area, row, col, STYLE_TEXT, utf8);
+    if (r >= b.top && r < b.bottom && x >= b.left && x < b.right) {
+        struct cell *cell = &c->cells[r * c->cols + x];
+        cell->ink = ink;
+        cell->paper = paper;
+    }
 }
 
 int text_columns(const char *utf8)

@@ -19,7 +19,11 @@ enum style {
 struct cell {
     uint32_t code; /* Unicode; 0: the right half of the wide character before it (only users' text has any) */
     uint8_t style;
+    uint32_t ink, paper; /* COLOR(0xRRGGBB); 0: the style's own. */
 };
+
+#define COLOR(rgb) (UINT32_C(1) << 24 | (rgb))
+#define COLORS_ALL (1 << 24) /* what a terminal of true color has, and a picture */
 
 struct rect {
     int row, col, rows, cols;
@@ -34,6 +38,7 @@ enum hit_kind {
     HIT_STAGE,   /* -, channel */
     HIT_ELEMENT, /* row, column of the tile; the wheel goes over rows */
     HIT_COLUMN,  /* the same; the wheel goes over columns */
+    HIT_CELL,    /* line and column of the area: the view says which place that is */
     HIT_ENTRY,   /* entry of a list, - */
     HIT_ACTION,  /* -, enum action */
     HIT_DIVIDER  /* the line between left and right */
@@ -58,6 +63,8 @@ struct canvas {
     struct cell *cells; /* owned, [rows][cols] */
     bool ascii;         /* drawn text is folded to ASCII (glyphs.def) */
     bool no_memory;     /* there was none to show all of it */
+    int colors;         /* that cells may have besides their styles: 0, 256 or COLORS_ALL */
+    bool light;         /* the background is */
     struct hits *hits;  /* borrowed: where drawing notes what a click means; NULL: nobody asks */
 };
 
@@ -69,8 +76,10 @@ int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style 
 int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum style style, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 void canvas_fill(struct canvas *c, struct rect area, enum style style, const char *glyph);
-/* The same, but a text without room ends with a sign that it goes on. */
+/* canvas_put(), but a text without room ends with a sign that it goes on. */
 int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
+/* The same of one character in colors of its own. */
+void canvas_color(struct canvas *c, struct rect area, int row, int col, uint32_t ink, uint32_t paper, const char *utf8);
 int text_columns(const char *utf8); /* columns a text takes */
 /* Notes an area that lies at `where` of the panel; nothing where nobody asks (c->hits NULL). The first number counts
    the rows. */

@@ -23,18 +23,24 @@ struct mouse {
 };
 
 struct term_options {
-    const struct theme *theme; /* borrowed until term_stop(); NULL: none */
-    bool mouse;                /* clicks and the wheel come here, where the terminal has them */
+    /* NULL: none. Where its background is not known the terminal is asked, and it looks as it should once that has
+       answered. */
+    const struct theme *theme;
+    bool mouse; /* clicks and the wheel come here, where the terminal has them */
 };
 
 /* 1 if the locale's characters are UTF-8. Sets LC_CTYPE from the environment; numbers stay as in C. */
 bool term_utf8(void);
 
-/* Takes the terminal over; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
+/* Takes the terminal over, without which term_draw() and term_read() are not to be called, and all else does as much
+   as it can; ERR_TERMINAL where there is none that can be used. From here to term_stop() the terminal is
    restored on exit() and when a signal ends the program. */
 int term_start(const struct term_options *o, struct err *err);
 void term_stop(void); /* restores it; legal at any time */
 
+/* What a canvas may use: 0, 256 or COLORS_ALL. */
+int term_colors(void);
+bool term_light(void); /* the background is, as far as is known */
 void term_size(int *cols, int *rows);
 /* A key, an event, or TERM_NOTHING. Never waits. */
 int term_read(void);

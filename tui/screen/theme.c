@@ -60,6 +60,21 @@ enum background theme_background(void)
     return color == ANSI_WHITE || color > 8 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
 }
 
+enum background theme_background_of(const char *answer)
+{
+    static const double weight[] = {0.2126, 0.7152, 0.0722}; /* ITU-R BT.709 */
+    const char *at = strchr(answer, ':');
+    double light = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t digits = at ? strspn(at + 1, "0123456789abcdefABCDEF") : 0;
+        if (digits < 1 || digits > 4)
+            return BACKGROUND_UNKNOWN;
+        light += weight[i] * (double)strtoul(at + 1, NULL, 16) / ((1 << 4 * digits) - 1);
+        at = at[1 + digits] == '/' ? at + 1 + digits : NULL;
+    }
+    return light > 0.5 ? BACKGROUND_LIGHT : BACKGROUND_DARK;
+}
+
 unsigned theme_rgb(int color)
 {
     static const unsigned ansi[16] = {0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5,

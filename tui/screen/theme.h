@@ -40,6 +40,8 @@ struct look theme_look(const struct theme *theme, enum style style, int colors);
 int theme_colors(int colors);
 /* The terminal's own word: COLORFGBG ("15;0": foreground, background of the ANSI colors), else unknown. */
 enum background theme_background(void);
+/* What it answers when it is asked for its background (OSC 11): "rgb:1c1c/1c1c/1c1c", one to four digits each. */
+enum background theme_background_of(const char *answer);
 /* 0xRRGGBB of a color of xterm's 256-color table. */
 unsigned theme_rgb(int color);
 

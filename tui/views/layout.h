@@ -5,8 +5,8 @@
 #include "tui/screen/canvas.h"
 #include <stdbool.h>
 
-#define SCREEN_MIN_COLS 80
-#define SCREEN_MIN_ROWS 24
+#define SCREEN_MIN_COLS 60
+#define SCREEN_MIN_ROWS 16
 
 /* Panels never overlap and never leave the screen. A panel without room has rows 0. */
 struct screen_layout {
@@ -17,7 +17,8 @@ struct screen_layout {
 };
 
 /* split: the column between left and right, as near as both sides keep what they need; 0: by the screen's size.
+   finding: rows that what is found takes; it gets two at least, and as many as leave the tile in sight.
    0, or -1 where the screen is smaller than SCREEN_MIN_COLS x SCREEN_MIN_ROWS; *out is then all zero. */
-int screen_layout(int cols, int rows, int split, struct screen_layout *out);
+int screen_layout(int cols, int rows, int split, int finding, struct screen_layout *out);
 
 #endif

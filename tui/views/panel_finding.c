@@ -40,18 +40,25 @@ static void add_more(size_t more, char *out, size_t bytes)
         snprintf(out + used, bytes - used, "%s%zu more: L log", used ? ", " : "", more);
 }
 
-/* Words on the left, cut where they have to be, and a place at the right end. */
-static void row_draw(struct canvas *c, struct rect area, int row, enum style style, const char *words,
-                     const char *where)
+/* Words on the left and a place at the right end; where they have no room beside each other they wrap: a conclusion is
+   never cut. */
+static void row_put(struct text_flow *f, enum style style, const char *words, const char *where)
 {
     const int where_cols = text_columns(where);
-    const struct rect left = {area.row, area.col, area.rows, area.cols - (where_cols ? where_cols + 1 : 0)};
-    canvas_put_cut(c, left, row, 0, style, words);
-    text_right(c, area, row, STYLE_STRONG, where);
+    char line[1536];
+    if (text_columns(words) + (where_cols ? where_cols + 1 : 0) > f->area.cols) {
+        snprintf(line, sizeof line, "%s%s%s", words, where_cols ? "  " : "", where);
+        flow_put(f, style, line);
+        return;
+    }
+    if (f->canvas) {
+        canvas_put(f->canvas, f->area, f->line, 0, style, words);
+        text_right(f->canvas, f->area, f->line, STYLE_STRONG, where);
+    }
+    f->line++;
 }
 
-static void first_bad_draw(const struct session *s, struct canvas *c, struct rect area, int row, const char *so_far,
-                           const char *where)
+static void first_bad_put(const struct session *s, struct text_flow *f, const char *so_far, const char *where)
 {
     const struct summary *summary = &s->run.judgement->summary;
     char place[64], culprits[64], words[192];
@@ -65,18 +72,18 @@ static void first_bad_draw(const struct session *s, struct canvas *c, struct rec
     } else {
         return;
     }
-    row_draw(c, area, row, STYLE_TEXT, words, where);
+    row_put(f, STYLE_TEXT, words, where);
 }
 
 /* The run's first event: "barrier: ...            my.cu:53, 7 more: L log". */
-static void event_draw(const struct session *s, struct canvas *c, struct rect area, int row)
+static void event_put(const struct session *s, struct text_flow *f)
 {
     const struct trace_event *e = session_event(s);
     char words[WORDS_BYTES], where[320] = "";
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     event_lines(e, 1, where, sizeof where);
     add_more(s->run.trace->info.n_events - 1, where, sizeof where);
-    row_draw(c, area, row, STYLE_WARNING, words, where);
+    row_put(f, STYLE_WARNING, words, where);
 }
 
 /* ", 12 s left", as if the rest went as fast; "" where too little is done to tell. */
@@ -113,10 +120,11 @@ static void step_draw(const struct session *s, struct canvas *c, struct rect are
         return;
     if (s->job.phase != PHASE_JUDGING)
         canvas_put(c, area, 1, 0, STYLE_DIM, "the run shown is the one before");
-    else if (session_event(s))
-        event_draw(s, c, area, 1);
-    else
-        first_bad_draw(s, c, area, 1, " so far", "");
+    struct text_flow f = {.canvas = c, .area = area, .line = 1};
+    if (s->job.phase == PHASE_JUDGING && session_event(s))
+        event_put(s, &f);
+    else if (s->job.phase == PHASE_JUDGING)
+        first_bad_put(s, &f, " so far", "");
 }
 
 static void error_draw_rows(const struct session *s, struct canvas *c, struct rect area)
@@ -141,12 +149,13 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
              s->job.err.message);
     const int used = flow_fit(c, area, STYLE_BAD, words, "L log");
     const struct trace_event *e = session_event(s);
+    struct text_flow f = {.canvas = c, .area = area, .line = used};
     if (used >= area.rows)
         return;
     if (e && !strstr(s->job.err.message, e->text))
-        event_draw(s, c, area, used);
+        event_put(s, &f);
     else
-        first_bad_draw(s, c, area, used, " of what was recorded", "");
+        first_bad_put(s, &f, " of what was recorded", "");
 }
 
 /* "S: bit-equal to h100; U: bit-equal to h100" */
@@ -158,7 +167,7 @@ static void add_fact(void *ctx, const struct run_fact *fact)
 }
 
 /* Right values do not make a run clean: what was reported, and the first of it with all the room there is. */
-static void reports_draw(const struct session *s, struct canvas *c, struct rect area)
+static void reports_put(const struct session *s, struct text_flow *f)
 {
     const struct trace_event *e = session_event(s);
     char kinds[256], words[WORDS_BYTES], where[640];
@@ -166,9 +175,9 @@ static void reports_draw(const struct session *s, struct canvas *c, struct rect 
     snprintf(words, sizeof words, "values right, but reported: %s", kinds);
     event_lines(e, 1, where, sizeof where);
     add_more(s->run.trace->info.n_events - 1, where, sizeof where);
-    row_draw(c, area, 0, STYLE_BAD, words, where);
+    row_put(f, STYLE_BAD, words, where);
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
-    canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+    row_put(f, STYLE_WARNING, words, "");
 }
 
 /* Why the run came to no end, as far as its trace says; NULL: it did. */
@@ -177,21 +186,20 @@ static const char *ended_by(const struct trace *t)
     return t && !trace_complete(t) && t->info.status_text[0] ? t->info.status_text : NULL;
 }
 
-static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)
+static void quiet_put(const struct session *s, struct text_flow *f)
 {
     if (s->run.judgement->complete && !s->run.judgement->summary.suspicious && reports_first(s->run.trace)) {
-        reports_draw(s, c, area);
+        reports_put(s, f);
         return;
     }
     const struct summary *summary = &s->run.judgement->summary;
     const char *ended = ended_by(s->run.trace);
-    const bool row = ended != NULL;
     uint64_t elements = 0;
     unsigned unknown = 0;
-    char list[64], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
+    char list[64], rest[96], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
     run_facts(s->run.judgement, s->run.trace, FACT_SET(FACT_CORE), add_fact, cores);
     if (ended)
-        row_draw(c, area, 0, STYLE_BAD, ended, "");
+        row_put(f, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         elements += summary->stage[ch].elements;
         if (summary->stage[ch].local == STAGE_UNKNOWN)
@@ -200,45 +208,49 @@ static void quiet_draw(const struct session *s, struct canvas *c, struct rect ar
     if (summary->unvisited) {
         snprintf(words, sizeof words, "%llu kv tiles that rows should see were never visited",
                  (unsigned long long)summary->unvisited);
-        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
+        row_put(f, STYLE_BAD, words, "");
     } else if (summary->culprits) {
         stage_list(summary->culprits, list, sizeof list);
         snprintf(words, sizeof words, "%s: outside the bound", list);
-        canvas_put_cut(c, area, row, 0, STYLE_BAD, words);
+        row_put(f, STYLE_BAD, words, "");
     } else if (summary->suspicious) {
         stage_list(summary->suspicious, list, sizeof list);
         snprintf(words, sizeof words, "%s: off globally, while every local check passes", list);
-        canvas_put_cut(c, area, row, 0, STYLE_WARNING, words);
+        row_put(f, STYLE_WARNING, words, "");
     } else if (s->run.judgement->complete && elements > 0) {
-        int col = canvas_printf(c, area, row, 0, trace_complete(s->run.trace) ? STYLE_OK : STYLE_WARNING,
-                                "%s: %llu elements judged", judgement_quiet(s->run.judgement, s->run.trace),
-                                (unsigned long long)elements);
+        const enum style style = trace_complete(s->run.trace) ? STYLE_OK : STYLE_WARNING;
+        snprintf(words, sizeof words, "%s: %llu elements judged", judgement_quiet(s->run.judgement, s->run.trace),
+                 (unsigned long long)elements);
         stage_list(unknown, list, sizeof list);
-        snprintf(words, sizeof words, ", not judged: %s", list);
-        if (unknown)
-            canvas_put_cut(c, area, row, col, STYLE_WARNING, words);
+        snprintf(rest, sizeof rest, ", not judged: %s", list);
+        if (unknown && text_columns(words) + text_columns(rest) <= f->area.cols) {
+            if (f->canvas)
+                canvas_put(f->canvas, f->area, f->line, text_columns(words), STYLE_WARNING, rest);
+        } else if (unknown) {
+            snprintf(words + strlen(words), sizeof words - strlen(words), "%s", rest);
+        }
+        row_put(f, style, words, "");
     } else {
-        canvas_put(c, area, row, 0, STYLE_WARNING, "nothing is judged");
+        row_put(f, STYLE_WARNING, "nothing is judged", "");
     }
     if (ended)
         return;
     if (session_event(s))
-        event_draw(s, c, area, 1);
+        event_put(s, f);
     else if (run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_LOST), words))
-        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+        row_put(f, STYLE_WARNING, words, "");
     else if (summary->suspicious && !summary->culprits)
-        canvas_put(c, area, 1, 0, STYLE_WARNING, "a bound or a declaration is wrong");
+        row_put(f, STYLE_WARNING, "a bound or a declaration is wrong", "");
     else if (!summary->culprits && run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_UNDECLARED), words))
-        canvas_put_cut(c, area, 1, 0, STYLE_WARNING, words);
+        row_put(f, STYLE_WARNING, words, "");
     else if (!summary->culprits)
-        canvas_put_cut(c, area, 1, 0, STYLE_TEXT, cores);
+        row_put(f, STYLE_TEXT, cores, "");
     else
-        first_bad_draw(s, c, area, 1, "", "");
+        first_bad_put(s, f, "", "");
 }
 
-/* A finding in one row, its probe's line at the end if asked for. */
-static void finding_row_draw(const struct session *s, struct canvas *c, struct rect area, int row,
-                             const struct finding *f, const char *where)
+/* A finding, its probe's line at the end if asked for. */
+static void finding_put(const struct session *s, struct text_flow *to, const struct finding *f, const char *where)
 {
     char words[sizeof f->text + LOST_WORDS_BYTES];
     const int where_cols = text_columns(where);
@@ -247,77 +259,113 @@ static void finding_row_draw(const struct session *s, struct canvas *c, struct r
         used = (int)strlen(words);
         used += snprintf(words + used, sizeof words - (size_t)used, "; ");
     }
-    finding_words(f, area.cols - (where_cols ? where_cols + 1 : 0) - used, words + used, sizeof words - (size_t)used);
-    row_draw(c, area, row, STYLE_BAD, words, where);
+    finding_words(f, to->area.cols - (where_cols ? where_cols + 1 : 0) - used, words + used,
+                  sizeof words - (size_t)used);
+    row_put(to, STYLE_BAD, words, where);
 }
 
-/* The second row in the order of need: what happened during the run, another culprit, where it begins. */
-static void findings_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy)
+/* The second one in the order of need: what happened during the run, another culprit, where it begins. */
+static void findings_put(const struct session *s, struct text_flow *f, bool roomy)
 {
     const struct judgement *j = s->run.judgement;
     const struct trace_event *event = session_event(s);
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
-    struct rect text = area;
     const bool dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
+    const struct rect all = f->area;
+    const char *const leads[] = {"FINDING  ", event                    ? "EVENT"
+                                              : ended_by(s->run.trace) ? "ENDED"
+                                              : dropped                ? "LOST"
+                                              : j->n_findings > 1      ? "FINDING"
+                                                                       : ""};
     if (roomy) {
-        const int lead = canvas_put(c, area, 0, 0, STYLE_STRONG, "FINDING  ");
-        canvas_put(c, area, 1, 0, STYLE_STRONG,
-                   event                    ? "EVENT"
-                   : ended_by(s->run.trace) ? "ENDED"
-                   : dropped                ? "LOST"
-                   : j->n_findings > 1      ? "FINDING"
-                                            : "");
-        text.col += lead;
-        text.cols -= lead;
+        f->area.col += text_columns(leads[0]);
+        f->area.cols -= text_columns(leads[0]);
     }
     site_words(s, s->run.finding, site, sizeof site);
     const bool with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
-    finding_row_draw(s, c, text, 0, s->run.finding, with_place ? "" : site);
+    finding_put(s, f, s->run.finding, with_place ? "" : site);
+    if (roomy && f->canvas) {
+        canvas_put(f->canvas, all, 0, 0, STYLE_STRONG, leads[0]);
+        canvas_put(f->canvas, all, f->line, 0, STYLE_STRONG, leads[1]);
+    }
     if (event) {
-        event_draw(s, c, text, 1);
+        event_put(s, f);
     } else if (ended_by(s->run.trace)) {
-        row_draw(c, text, 1, STYLE_WARNING, ended_by(s->run.trace), "");
+        row_put(f, STYLE_WARNING, ended_by(s->run.trace), "");
     } else if (dropped) {
         place[0] = '\0';
         add_more((size_t)j->n_findings - 1, place, sizeof place);
-        row_draw(c, text, 1, STYLE_WARNING, lost, place);
+        row_put(f, STYLE_WARNING, lost, place);
     } else if (j->n_findings > 1) {
         site_words(s, &j->findings[1], site, sizeof site);
         add_more((size_t)j->n_findings - 2, site, sizeof site);
-        finding_row_draw(s, c, text, 1, &j->findings[1], site);
+        finding_put(s, f, &j->findings[1], site);
     } else if (!roomy) {
-        first_bad_draw(s, c, area, 1, "", site);
+        first_bad_put(s, f, "", site);
     } else if (s->run.finding->n_also > 0) {
         finding_also(s->run.finding, 0, words, sizeof words);
         site[0] = '\0';
         add_more((size_t)s->run.finding->n_also - 1, site, sizeof site);
-        row_draw(c, text, 1, STYLE_TEXT, words, site);
+        row_put(f, STYLE_TEXT, words, site);
     }
 }
 
 /* What the isolated run shows takes the finding's place. */
-static void isolation_draw(const struct isolation_result *r, struct canvas *c, struct rect area)
+static void isolation_put(const struct isolation_result *r, struct text_flow *f)
 {
-    char line[256];
+    char line[256], words[320];
     isolation_line(r, line, sizeof line);
-    const int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "isolated %s: ", r->asked->name);
-    canvas_put_cut(c, area, 0, col, r->after->culprits ? STYLE_BAD : STYLE_OK, line);
-    canvas_put(c, area, 1, 0, STYLE_DIM, "the marks above are the isolated run's; r runs the kernel as it is");
+    snprintf(words, sizeof words, "isolated %s: %s", r->asked->name, line);
+    row_put(f, r->after->culprits ? STYLE_BAD : STYLE_OK, words, "");
+    row_put(f, STYLE_DIM, "the marks above are the isolated run's; r runs the kernel as it is", "");
+}
+
+/* What is known of a run that is not under way; f->canvas NULL: its lines are counted. */
+static void known_put(const struct session *s, struct text_flow *f, bool roomy)
+{
+    struct isolation_result isolated;
+    if (session_isolated(s, &isolated))
+        isolation_put(&isolated, f);
+    else if (s->run.finding)
+        findings_put(s, f, roomy);
+    else
+        quiet_put(s, f);
+}
+
+static bool is_under_way(const struct session *s)
+{
+    return s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING;
+}
+
+int finding_rows(const struct session *s, int cols, bool roomy)
+{
+    struct text_flow f = {.area = {0, 0, 0, cols}};
+    if (!is_under_way(s) && s->job.phase != PHASE_FAILED && s->run.judgement)
+        known_put(s, &f, roomy);
+    return f.line;
 }
 
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy, const struct view_state *vs)
 {
-    struct isolation_result isolated;
-    if (s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING)
+    if (is_under_way(s)) {
         step_draw(s, c, area, vs);
-    else if (s->job.phase == PHASE_FAILED)
+        return;
+    }
+    if (s->job.phase == PHASE_FAILED) {
         error_draw_rows(s, c, area);
-    else if (!s->run.judgement)
+        return;
+    }
+    if (!s->run.judgement) {
         canvas_put(c, area, 0, 0, STYLE_TEXT, "no run yet: press r");
-    else if (session_isolated(s, &isolated))
-        isolation_draw(&isolated, c, area);
-    else if (s->run.finding)
-        findings_draw(s, c, area, roomy);
-    else
-        quiet_draw(s, c, area);
+        return;
+    }
+    static const char more[] = " A: all of it";
+    struct text_flow f = {.canvas = c, .area = area};
+    known_put(s, &f, roomy);
+    if (f.line > area.rows) {
+        const struct rect end = {area.row + area.rows - 1, area.col + area.cols - (int)sizeof more, 1, sizeof more};
+        canvas_fill(c, end, STYLE_TEXT, " ");
+        canvas_put(c, end, 0, 0, STYLE_DIM, "…");
+        canvas_put(c, end, 0, 1, STYLE_KEY, more + 1);
+    }
 }

@@ -2,18 +2,18 @@
 #include "engine/oracle/element.h"
 #include "engine/session/session.h"
 #include "tui/screen/number.h"
-#include "tui/views/layout.h"
 #include "tui/views/panels.h"
 #include "tui/views/sign.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FOOT_ROWS 2 /* the message and the keys */
+#define FOOT_ROWS 2        /* the message and the keys */
+#define LEAST_VIEW_ROWS 24 /* pins lie over the last rows of a view that has fewer without them */
 
 int pins_view_rows(const struct session *s, int rows)
 {
-    return rows - s->at.pins.n >= SCREEN_MIN_ROWS ? rows - s->at.pins.n : rows;
+    return rows - s->at.pins.n >= LEAST_VIEW_ROWS ? rows - s->at.pins.n : rows;
 }
 
 /* As an element of a tile: blame is local, what is wrong only by the reference was given something wrong. */

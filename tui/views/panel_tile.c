@@ -25,11 +25,7 @@ struct element {
 
 enum dtype captured_type(const struct session *s, enum asc_channel ch)
 {
-    enum dtype o = DTYPE_F32;
-    if (ch == asc_o && trace_tensor(s->run.trace, 'o', &o))
-        return o;
-    const int t = s->run.trace->layout.channel[ch].dtype;
-    return t < 0 ? DTYPE_F32 : (enum dtype)t;
+    return trace_captured_type(s->run.trace, ch);
 }
 
 /* Where a tile may be left out, as behind a causal diagonal, nobody has written, and that is right. */

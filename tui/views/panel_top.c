@@ -109,14 +109,17 @@ static void change_draw(struct canvas *c, struct rect area, int row, int col, en
 
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const int step = area.cols > 80 ? 8 : 6, first = area.cols > 80 ? 9 : 8;
+    const bool narrow = area.cols < 80;
+    const int step = area.cols > 80 ? 8 : narrow ? (area.cols - 8) / ASC_CHANNELS : 6;
+    const int first = area.cols > 80 ? 9 : narrow ? 7 : 8;
     hit_add(c, area, (struct rect){0, first, 3, step * ASC_CHANNELS}, HIT_STAGE, 0, 0, step);
     canvas_put(c, area, 1, 0, STYLE_DIM, "global");
     canvas_put(c, area, 2, 0, STYLE_DIM, "local");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         int col = first + ch * step;
+        const int over = col + 3 + text_columns(channel_label(ch)) - area.cols; /* a blank behind the last one */
         if (ch == (int)s->at.cursor.channel)
-            canvas_printf(c, area, 0, col, STYLE_STRONG, "[%s]", channel_label(ch));
+            canvas_printf(c, area, 0, over > 0 ? col - over : col, STYLE_STRONG, "[%s]", channel_label(ch));
         else
             canvas_put(c, area, 0, col, STYLE_TEXT, channel_label(ch));
         const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[ch] : NULL;

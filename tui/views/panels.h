@@ -18,7 +18,9 @@ void message_draw(const struct session *s, struct canvas *c, struct rect area);
 const char *message_words(const struct session *s, char *room, size_t bytes, enum style *style);
 void strip_draw(const struct session *s, struct canvas *c, struct rect area);
 void facts_draw(const struct session *s, struct canvas *c, struct rect area);
-/* Two rows that answer first. roomy: the facts stand elsewhere on the screen. */
+/* Rows that answer first, two where that does. finding_rows(): how many they take; fewer end with where to read on.
+ * roomy: the facts stand elsewhere on the screen. */
+int finding_rows(const struct session *s, int cols, bool roomy);
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy, const struct view_state *vs);
 void legend_draw(const struct session *s, struct canvas *c, struct rect area);
 

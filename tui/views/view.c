@@ -48,7 +48,7 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
     canvas_clear(c);
     if (c->hits)
         c->hits->n = 0;
-    if (screen_layout(c->cols, c->rows, 0, &layout) != 0) {
+    if (screen_layout(c->cols, c->rows, 0, 0, &layout) != 0) {
         const struct rect all = {0, 0, c->rows, c->cols};
         char words[64];
         snprintf(words, sizeof words, "terminal too small: need %dx%d, have %dx%d", SCREEN_MIN_COLS, SCREEN_MIN_ROWS,

@@ -26,6 +26,8 @@ struct view_state {
     int split;     /* column of the line between the overview\'s sides; 0: by the screen\'s size */
     int top;       /* first line shown of a view that scrolls */
     int selected;  /* entry of a view that is a list, from 0 */
+    /* Of the picture: enum picture_scope, and which of its paints (view_picture.c). */
+    int scope, paint;
 };
 
 /* What a view makes of an action. */
@@ -63,13 +65,16 @@ struct view {
     int (*begin)(const struct session *s);
     /* Before lists and lines move, and before what the action does anywhere. */
     struct view_answer (*act)(const struct session *s, struct view_state *vs, enum action a, int times);
+    /* Of a HIT_CELL: where a click there leads. */
+    bool (*click)(const struct session *s, const struct view_state *vs, struct canvas *c, int line, int column,
+                  struct cursor *to);
     /* The selected entry as a run's number (0: none), and as a line of a file (0: none). */
     int (*run)(const struct session *s, const struct view_state *vs);
     int (*place)(const struct session *s, const struct view_state *vs, char *file, size_t bytes);
-    /* What the session is to find out for it: set of LABORATORY_* (look.h), the rows' states, how rounding is biased.
-     */
+    /* What the session is to find out for it: set of LABORATORY_* (look.h), the rows' states, how rounding is biased,
+       the picture of vs->scope. */
     unsigned looks;
-    bool states, rounding;
+    bool states, rounding, picture;
 };
 
 extern const struct view *const views[VIEW_COUNT];

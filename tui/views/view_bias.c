@@ -117,7 +117,7 @@ static void measured_words(struct measured x, char *out, size_t bytes)
         snprintf(out, bytes, "–");
     else if (isnan(x.error))
         snprintf(out, bytes, "%+.3g", x.mean);
-    else if (fabs(x.mean) >= 100)
+    else if (fabs(x.mean) >= 100 && fabs(x.mean) < 1e5) /* what is longer has no room in its column */
         snprintf(out, bytes, "%+.0f ±%.0f", x.mean, x.error);
     else
         snprintf(out, bytes, "%+.3g ±%.1g", x.mean, x.error);

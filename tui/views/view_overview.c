@@ -15,6 +15,8 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
 {
     const struct rect all = {0, 0, c->rows, c->cols};
     const int col = l->divider.col;
+    if (!l->divider.rows)
+        return;
     canvas_fill(c, l->divider, STYLE_RULE, "│");
     hit_add(c, all, l->divider, HIT_DIVIDER, 0, 0, 0);
     canvas_put(c, all, l->top_rule.row, col, STYLE_RULE, "┬");
@@ -22,8 +24,9 @@ static void divider_draw(const struct session *s, struct canvas *c, const struct
     enum style style;
     if (text_columns(message_words(s, words, sizeof words, &style)) + 3 < col) /* the message lies on that rule */
         canvas_put(c, all, l->bottom_rule.row, col, STYLE_RULE, "┴");
-    const int right[] = {l->element_rule.rows ? l->element_rule.row : -1, l->source_rule.row};
-    int met = 0;
+    const int right[] = {l->element_rule.rows ? l->element_rule.row : -1,
+                         l->source_rule.rows ? l->source_rule.row : -1};
+    int met = l->state_rule.rows == 0;
     for (int i = 0; i < 2; i++) {
         if (right[i] < 0)
             continue;
@@ -38,6 +41,8 @@ static void left_draw(const struct session *s, struct canvas *c, const struct sc
 {
     char title[96];
     map_draw(s, c, l->map);
+    if (!l->state.rows)
+        return;
     snprintf(title, sizeof title, "row %d over kv", s->at.cursor.row);
     const bool roomy = text_columns(title) + 3 < l->state_rule.cols;
     rule_draw(c, l->state_rule, roomy ? title : NULL, NULL);
@@ -59,6 +64,8 @@ static void right_draw(const struct session *s, struct canvas *c, const struct s
     } else {
         tile_list_draw(s, c, l->tile, vs);
     }
+    if (!l->source.rows)
+        return;
     source_words(s, right, sizeof right);
     rule_draw(c, l->source_rule, path_name(source_file(s) ? source_file(s) : ""), right);
     source_draw(s, c, l->source, source_window(s, l->source.rows), 1);
@@ -84,16 +91,19 @@ static void titles_draw(const struct session *s, struct canvas *c, const struct 
     else if (v && one_factor(v))
         snprintf(ratio, sizeof ratio, "median got/want %s", number_signed(number, (double)v->ratio_median, 7));
     struct rect side = l->top_rule;
-    side.cols = l->divider.col;
-    rule_draw(c, side, left, NULL);
-    side = (struct rect){l->top_rule.row, l->divider.col + 1, 1, l->top_rule.cols - l->divider.col - 1};
+    if (l->divider.rows) {
+        side.cols = l->divider.col;
+        rule_draw(c, side, left, NULL);
+        side = (struct rect){l->top_rule.row, l->divider.col + 1, 1, l->top_rule.cols - l->divider.col - 1};
+    }
     rule_draw(c, side, right, ratio);
 }
 
 static void view_overview_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     struct screen_layout l;
-    if (screen_layout(c->cols, c->rows, vs->split, &l) != 0)
+    if (screen_layout(c->cols, c->rows, vs->split, 0, &l) != 0 ||
+        screen_layout(c->cols, c->rows, vs->split, finding_rows(s, c->cols, l.roomy), &l) != 0)
         return;
     header_draw(s, c, l.header);
     strip_draw(s, c, l.strip);
@@ -102,7 +112,7 @@ static void view_overview_draw(const struct session *s, struct canvas *c, const 
     finding_draw(s, c, l.finding, l.roomy, vs);
     message_draw(s, c, l.bottom_rule);
     keys_draw(c, l.keys, VIEW_OVERVIEW);
-    const struct rect body = {l.divider.row, 0, l.divider.rows, c->cols};
+    const struct rect body = {l.top_rule.row + 1, 0, l.bottom_rule.row - l.top_rule.row - 1, c->cols};
     if (session_failed_to_show(s) && !s->run.trace) {
         rule_draw(c, l.top_rule, NULL, NULL);
         error_draw(s, c, body);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-    INVARIANT_ROWS = 4,
+    INVARIANT_ROWS = 6,   /* at most: what is broken first wraps */
     BAND_LABEL_COLS = 16, /* to the left of the steps, */
     BAND_SCALE_COLS = 11, /* and what the scale takes to their right */
     NAME_COLS = 6
@@ -195,7 +195,9 @@ static int invariants_draw(const struct row_states *t, struct canvas *c, struct 
         char words[BREAK_WORDS_BYTES], first[BREAK_WORDS_BYTES + 64];
         states_broken_words(at_step(t, t->first_step, t->first_row)->broken, words);
         snprintf(first, sizeof first, "▲ first at k%d, row %d: %s", t->steps[t->first_step].kv, t->first_row, words);
-        canvas_put_cut(c, area, line++, 1, STYLE_BAD, first);
+        struct text_flow f = {.canvas = c, .area = {area.row, area.col + 1, area.rows, area.cols - 1}};
+        flow_put(&f, STYLE_BAD, first);
+        line = f.line;
     }
     for (int i = 0, used = 1; i < INVARIANT_COUNT && line < area.rows; i++) {
         char text[160];
@@ -292,7 +294,10 @@ static void view_state_draw(const struct session *s, struct canvas *c, const str
         line += band_draw(b, c, (struct rect){body.row + line, body.col, 3, body.cols}, first, steps, at);
     }
     signs_draw(t, c, (struct rect){body.row + line++, body.col, 1, body.cols}, first, steps);
-    line += invariants_draw(t, c, (struct rect){body.row + line, body.col, INVARIANT_ROWS, body.cols});
+    line += invariants_draw(t, c,
+                            (struct rect){body.row + line, body.col,
+                                          body.rows - line < INVARIANT_ROWS ? body.rows - line : INVARIANT_ROWS,
+                                          body.cols});
     table_draw(s, c, (struct rect){body.row + line, body.col, body.rows - line, body.cols});
 }
 

@@ -512,7 +512,8 @@ static void test_shape(void **state)
     static const char *const wrong[] = {
         "",           "1",           "1,8,512",     "1,8,512,64,64,1", "1,8,0,64",
         "1,8,512,",   ",1,8,512,64", "1,8,512,64 ", "1,-8,512,64",     "1,8,512,99999999999999999999",
-        "1;8;512;64", "1,8,512,64,"};
+        "1;8;512;64", "1,8,512,64,", "1,8/,512,64", "1/2,8,512,64",    "(1,8,512,64",
+        "()",         "1,8/0,512,64"};
     struct scenario s;
     struct err err = {0};
     scenario_init(&s);
@@ -530,12 +531,17 @@ static void test_shape(void **state)
     assert_int_equal(s.problem.q_len, 30);
     assert_int_equal(s.problem.kv_len, 50);
     assert_int_equal(s.problem.head_dim, 64);
+    assert_int_equal(scenario_parse_shape("(1,8/2,200,128)", &s.problem, &err), 0);
+    assert_true(s.problem.heads == 8 && s.problem.kv_heads == 2 && s.problem.q_len == 200 && s.problem.head_dim == 128);
+    assert_int_equal(scenario_set_shape(&s, "1,8/2,200,300,128", &err), 0);
+    assert_true(s.problem.kv_heads == 2 && s.problem.kv_len == 300 && s.stated[KEY_KV_HEADS]);
+    assert_int_equal(scenario_parse_shape("1,8/3,200,128", &s.problem, &err), -1); /* 8 heads do not share 3 */
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char want[256];
         struct asc_problem before = s.problem;
         assert_int_equal(scenario_parse_shape(wrong[i], &s.problem, &err), -1);
-        snprintf(want, sizeof want, "shape: expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to 16777216, found `%s`",
-                 wrong[i]);
+        snprintf(want, sizeof want,
+                 "shape: expected B,H,L,D or B,H,Lq,Lkv,D, each from 1 to 16777216, H or H/Hkv, found `%s`", wrong[i]);
         assert_string_equal(said(&err), want);
         assert_memory_equal(&before, &s.problem, sizeof before);
     }

@@ -3,6 +3,7 @@
 #include "tui/screen/canvas.h"
 #include "tui/screen/number.h"
 #include "tui/screen/osc52.h"
+#include "tui/screen/scale.h"
 #include "tui/screen/svg.h"
 #include "tui/screen/text_flow.h"
 #include "tui/screen/theme.h"
@@ -312,6 +313,20 @@ static void the_terminal_says_its_background(void **state)
     }
     unsetenv("COLORFGBG");
     assert_int_equal(theme_background(), BACKGROUND_UNKNOWN);
+    static const struct {
+        const char *answer;
+        enum background background;
+    } answers[] = {{"rgb:ffff/ffff/ffff", BACKGROUND_LIGHT},
+                   {"rgb:fd/f6/e3", BACKGROUND_LIGHT},
+                   {"rgba:0000/2b2b/3636/ffff", BACKGROUND_DARK},
+                   {"rgb:0/0/0", BACKGROUND_DARK},
+                   {"rgb:0000/0000/ffff", BACKGROUND_DARK},
+                   {"rgb:ffff/ffff", BACKGROUND_UNKNOWN},
+                   {"", BACKGROUND_UNKNOWN},
+                   {"rgb:fffff/0/0", BACKGROUND_UNKNOWN},
+                   {"white", BACKGROUND_UNKNOWN}};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        assert_int_equal(theme_background_of(answers[i].answer), answers[i].background);
 }
 
 static void looks_are_words(void **state)
@@ -372,6 +387,139 @@ static void pictures(void **state)
               "</svg>\n");
     free(text);
     canvas_free(&c);
+}
+
+struct lab {
+    double l, a, b;
+};
+
+/* CIE L*a*b* of a color as someone sees it; sight NULL: who sees all of them. */
+static struct lab seen(uint32_t color, const double (*sight)[3])
+{
+    static const double xyz[3][3] = {{0.4124, 0.3576, 0.1805}, {0.2126, 0.7152, 0.0722}, {0.0193, 0.1192, 0.9505}};
+    static const double white[3] = {0.9505, 1, 1.089};
+    double linear[3], there[3], f[3];
+    for (int i = 0; i < 3; i++) {
+        const double x = (double)(color >> (16 - 8 * i) & 0xff) / 255;
+        linear[i] = x <= 0.04045 ? x / 12.92 : pow((x + 0.055) / 1.055, 2.4);
+    }
+    for (int i = 0; i < 3; i++) {
+        const double x =
+            sight ? sight[i][0] * linear[0] + sight[i][1] * linear[1] + sight[i][2] * linear[2] : linear[i];
+        there[i] = fmin(fmax(x, 0), 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        const double x = (xyz[i][0] * there[0] + xyz[i][1] * there[1] + xyz[i][2] * there[2]) / white[i];
+        f[i] = x > 0.008856 ? cbrt(x) : 7.787 * x + 16.0 / 116;
+    }
+    return (struct lab){116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
+}
+
+static double apart(struct lab x, struct lab y)
+{
+    return sqrt((x.l - y.l) * (x.l - y.l) + (x.a - y.a) * (x.a - y.a) + (x.b - y.b) * (x.b - y.b));
+}
+
+/* Colors by number: in order of lightness for everyone, and the two signs apart. The sights are those of G. M. Machado,
+   M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
+   TVCG 15(6), 2009: protanopia and deuteranopia. */
+static void scales(void **state)
+{
+    (void)state;
+    static const double sights[2][3][3] = {
+        {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+        {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}};
+    for (int light = 0; light < 2; light++)
+        for (int who = 0; who < 3; who++) {
+            const double(*sight)[3] = who ? sights[who - 1] : NULL;
+            for (int i = 1; i <= 20; i++) {
+                const double by = seen(scale_color(SCALE_SIZE, i / 20.0, light), sight).l -
+                                  seen(scale_color(SCALE_SIZE, (i - 1) / 20.0, light), sight).l;
+                assert_true(light ? by < -2 : by > 2);
+                for (int sign = -1; sign <= 1; sign += 2) {
+                    const double away = seen(scale_color(SCALE_SIGN, sign * i / 20.0, light), sight).l -
+                                        seen(scale_color(SCALE_SIGN, sign * (i - 1) / 20.0, light), sight).l;
+                    assert_true(light ? away < -1 : away > 1);
+                }
+            }
+            for (int i = 5; i <= 10; i++)
+                assert_true(apart(seen(scale_color(SCALE_SIGN, i / 10.0, light), sight),
+                                  seen(scale_color(SCALE_SIGN, -i / 10.0, light), sight)) > 40);
+        }
+    assert_int_equal(scale_color(SCALE_SIZE, 0, false), COLOR(0x00224e));
+    assert_int_equal(scale_color(SCALE_SIZE, 1, false), COLOR(0xfee838));
+    assert_int_equal(scale_color(SCALE_SIZE, 0, true), COLOR(0xfee838));
+    assert_int_equal(scale_color(SCALE_SIZE, 9, false), scale_color(SCALE_SIZE, 1, false));
+    assert_int_equal(scale_color(SCALE_SIZE, NAN, false), scale_color(SCALE_SIZE, 0, false));
+    assert_int_equal(scale_color(SCALE_SIGN, -INFINITY, false), COLOR(0x9ecbff));
+    assert_int_equal(scale_level(0), 0);
+    assert_int_equal(scale_level(-1), 4);
+    assert_int_equal(scale_level(0.2), 1);
+    assert_true(scale_of_ratio(0) == 0 && scale_of_ratio(0.01) == 0 && scale_of_ratio(INFINITY) == 1);
+    assert_true(scale_of_ratio(1) < 0.31 && scale_of_ratio(1 + 1e-9) >= 0.5);
+    assert_int_equal(scale_nearest(COLOR(0xff0000)), 196);
+    assert_int_equal(scale_nearest(COLOR(0x080808)), 232);
+}
+
+/* Dots of one color are one path; other characters stand on their paper; the text beside is as ever. */
+static void pictures_of_dots(void **state)
+{
+    (void)state;
+    struct canvas c;
+    char *text = NULL;
+    size_t bytes = 0;
+    assert_int_equal(canvas_init(&c, 5, 1, 0), 0);
+    const struct rect all = {0, 0, 1, 5};
+    canvas_put(&c, all, 0, 0, STYLE_TEXT, "x");
+    canvas_color(&c, all, 0, 1, COLOR(0x102030), COLOR(0x405060), "▀");
+    canvas_color(&c, all, 0, 2, COLOR(0x102030), 0, "▀");
+    canvas_color(&c, all, 0, 3, COLOR(0xffffff), COLOR(0xb000b0), "N");
+    canvas_color(&c, all, 0, 5, COLOR(0x102030), 0, "▀"); /* clipped */
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(canvas_write_svg(&c, NULL, out), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "textLength=\"8.4\" lengthAdjust=\"spacingAndGlyphs\">x</text>\n"
+                                 "<g transform=\"translate(8 12.25) scale(8.4 8.5)\" shape-rendering=\"crispEdges\">"
+                                 "<path stroke=\"#102030\" d=\"M1 0h2\"/>\n"
+                                 "<path stroke=\"#405060\" d=\"M1 1h1\"/>\n"
+                                 "<path stroke=\"#b000b0\" d=\"M3 0h1M3 1h1\"/></g>\n"
+                                 "<text fill=\"#ffffff\" x=\"33.2\" y=\"21\">N</text>\n</svg>"));
+    free(text);
+    canvas_free(&c);
+}
+
+/* Frames: what stays is written once, what changes comes and goes; the first is seen without an animation. */
+static void movies(void **state)
+{
+    (void)state;
+    struct canvas c[3];
+    struct svg_frame frames[3];
+    char *text = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(canvas_init(&c[i], 4, 2, 0), 0);
+        const struct rect all = {0, 0, 2, 4};
+        canvas_put(&c[i], all, 0, 0, STYLE_TEXT, "same");
+        canvas_put(&c[i], all, 1, 0, STYLE_TEXT, i ? "two" : "one");
+        frames[i] = (struct svg_frame){&c[i], i == 1 ? 3 : 0.5};
+    }
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(canvas_write_movie(frames, 3, NULL, out), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "\n<style>\n"
+                                 ".f0_1{animation:k0_1 4.00s step-end infinite}"
+                                 "@keyframes k0_1{0.000%{visibility:visible}12.500%{visibility:hidden}}\n"
+                                 ".f1_3{visibility:hidden;animation:k1_3 4.00s step-end infinite}"
+                                 "@keyframes k1_3{0%{visibility:hidden}12.500%{visibility:visible}}\n"
+                                 "</style>\n<text "));
+    const char *same = strstr(text, ">same<");
+    assert_true(same && !strstr(same + 1, ">same<"));
+    assert_non_null(strstr(text, "<g class=\"f0_1\">\n<text "));
+    assert_non_null(strstr(text, ">one</text>\n</g>\n<g class=\"f1_3\">\n"));
+    assert_null(strstr(text, "<script"));
+    free(text);
+    for (int i = 0; i < 3; i++)
+        canvas_free(&c[i]);
 }
 
 static void expect_sequence(const char *text, const char *term, const char *tmux, const char *expected)
@@ -488,6 +636,9 @@ int main(void)
         cmocka_unit_test(the_terminal_says_its_background),
         cmocka_unit_test(looks_are_words),
         cmocka_unit_test(pictures),
+        cmocka_unit_test(pictures_of_dots),
+        cmocka_unit_test(movies),
+        cmocka_unit_test(scales),
         cmocka_unit_test(clipboard_sequences),
         cmocka_unit_test(clicks_find_what_was_drawn_last),
         cmocka_unit_test(every_key_has_one_action),

@@ -324,7 +324,7 @@ static void resize_and_recover(void **state)
     start(&s, 80, 24, "plain", NULL);
     assert_true(screen_wait(&s, "? help"));
     screen_resize(&s, 60, 10);
-    assert_true(screen_wait(&s, "terminal too small: need 80x24, have 60x10"));
+    assert_true(screen_wait(&s, "terminal too small: need 60x16, have 60x10"));
     screen_resize(&s, 1, 1);
     assert_true(screen_wait_gone(&s, "te"));
     screen_resize(&s, 120, 40);
@@ -584,6 +584,79 @@ static void mouse_goes_where_it_clicks(void **state)
     quit(&s);
 }
 
+static VTermScreenCell cell_at(struct screen *s, int row, int col)
+{
+    VTermScreenCell cell;
+    vterm_screen_get_cell(s->cells, (VTermPos){row, col}, &cell);
+    return cell;
+}
+
+/* The dots of a picture have the terminal's colors beside those of curses, leave with the view, and are clicked on. */
+static void a_picture_in_colors(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 120, 40, "plain", "COLORTERM=truecolor");
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "I");
+    assert_true(screen_wait(&s, "v colors"));
+    screen_send(&s, "v"); /* colors come behind what curses writes: those before this are there with it */
+    assert_true(screen_wait(&s, "] class"));
+    const VTermScreenCell dot = cell_at(&s, 5, 8);
+    assert_int_equal(dot.chars[0], 0x2580);
+    assert_true(VTERM_COLOR_IS_RGB(&dot.fg) && VTERM_COLOR_IS_RGB(&dot.bg));
+    assert_true(dot.fg.rgb.red > dot.fg.rgb.blue); /* it is wrong: the yellow end */
+    screen_send(&s, "\033[<0;17;10M\033[<0;17;10m");
+    assert_true(screen_wait(&s, " c10 ─"));
+    screen_send(&s, "\033");
+    assert_true(screen_wait(&s, "─ cursor r"));
+    const VTermScreenCell left = cell_at(&s, 20, 8);
+    assert_true(VTERM_COLOR_IS_DEFAULT_BG(&left.bg));
+    quit(&s);
+    start(&s, 120, 40, "plain", "COLORTERM");
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "I");
+    assert_true(screen_wait(&s, "v colors"));
+    screen_send(&s, "v");
+    assert_true(screen_wait(&s, "] class"));
+    const VTermScreenCell of_256 = cell_at(&s, 5, 8);
+    assert_true(VTERM_COLOR_IS_INDEXED(&of_256.fg));
+    quit(&s);
+    start(&s, 120, 40, "plain", "NO_COLOR=1");
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    screen_send(&s, "I");
+    assert_true(screen_wait(&s, "⣿"));
+    quit(&s);
+}
+
+/* The background is asked for; its answer is no key, however late it comes, and colors follow it. */
+static void the_background_is_asked(void **state)
+{
+    (void)state;
+    struct screen s;
+    start(&s, 80, 24, "plain", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    assert_non_null(memmem(s.raw, s.n_raw, "\033]11;?\033\\\033[c", 11));
+    assert_null(memmem(s.raw, s.n_raw, "38;5;160", 8));
+    screen_send(&s, "m");
+    assert_true(screen_wait(&s, "mark: a letter"));
+    screen_send(&s, "\033]11;rgb:ffff/ffff/ffff\033\\\033[?62;22c");
+    screen_send(&s, "a");
+    assert_true(screen_wait(&s, "marked as a"));
+    assert_non_null(memmem(s.raw, s.n_raw, "38;5;160", 8)); /* bad, on a light background */
+    screen_send(&s, "\033]11;rgb:0/0/0\007l");
+    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
+    quit(&s);
+    start(&s, 80, 24, "light", NULL);
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    assert_null(memmem(s.raw, s.n_raw, "\033]11;?", 7));
+    quit(&s);
+    start(&s, 80, 24, "plain", "TERM=linux");
+    assert_true(screen_wait(&s, "S[h0,q0,k0]"));
+    assert_null(memmem(s.raw, s.n_raw, "\033]11;?", 7));
+    quit(&s);
+}
+
 static void no_mouse_where_it_is_not_wanted(void **state)
 {
     (void)state;
@@ -633,6 +706,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(color_and_none),
         cmocka_unit_test(light_background),
         cmocka_unit_test(mouse_goes_where_it_clicks),
+        cmocka_unit_test(a_picture_in_colors),
+        cmocka_unit_test(the_background_is_asked),
         cmocka_unit_test(no_mouse_where_it_is_not_wanted),
         cmocka_unit_test(ascii_where_the_locale_is),
         cmocka_unit_test(no_usable_terminal),

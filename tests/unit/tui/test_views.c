@@ -7,6 +7,7 @@
 #include "tui/commands.h"
 #include "tui/loop_state.h"
 #include "tui/show.h"
+#include "tui/views/layout.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -460,8 +461,35 @@ static void too_small(void **state)
 {
     (void)state;
     struct session *s = failing();
-    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "terminal too small: need 80x24, have"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "terminal too small: need 60x16, have"));
     assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "40x10"));
+    session_free(s);
+}
+
+/* A pane of tmux: what is found and the tile are there, in the overview and in every view. */
+static void small(void **state)
+{
+    (void)state;
+    struct session *s = failing();
+    golden_screen(s, VIEW_OVERVIEW, NULL, 60, 16, "overview");
+    assert_true(golden_has(s, VIEW_OVERVIEW, 80, 16, "heads"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 60, 40, "probe of S"));
+    struct finding *f = &s->run.judgement->findings[0];
+    f->cause = CAUSE_NONE;
+    snprintf(f->text, sizeof f->text,
+             "S is wrong in 2097109 of 2097152 elements: %s; %s: in rows 0 to 31 of %s, the end",
+             "rows of K are those of the kv tile before", "95.3% of them", "every q tile of the heads of batch 0");
+    assert_true(golden_has(s, VIEW_OVERVIEW, 60, 16, "the end"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 60, 16, "err/bound"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "the end"));
+    memset(f->text, 'x', sizeof f->text - 1);
+    assert_true(golden_has(s, VIEW_OVERVIEW, 60, 16, "A: all of it"));
+    for (int rows = SCREEN_MIN_ROWS; rows < 26; rows += 3)
+        for (int view = 0; view < VIEW_COUNT; view++) {
+            char *text = golden_draw(s, (enum view_id)view, SCREEN_MIN_COLS, rows, rows & 1, NULL);
+            assert_true(strncmp(text, "attnscope", 9) == 0 && strstr(text, "? help"));
+            free(text);
+        }
     session_free(s);
 }
 
@@ -625,7 +653,7 @@ static void show_says_what_is_wrong(void **state)
     FILE *out = open_memstream(&text, &bytes);
     assert_int_equal(view_from_name("tiles"), -1);
     assert_int_equal(view_from_name("tile"), VIEW_TILE);
-    assert_int_equal(tui_show(s, VIEW_MAP, 79, 24, 0, out, &err), -1);
+    assert_int_equal(tui_show(s, VIEW_MAP, 59, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_TERMINAL);
     assert_int_equal(tui_show(s, VIEW_MAP, 100000, 24, 0, out, &err), -1);
     assert_int_equal(err.code, ERR_USAGE);
@@ -666,6 +694,7 @@ int main(void)
         cmocka_unit_test(reports_of_a_checked_run),
         cmocka_unit_test(lost_values),
         cmocka_unit_test(too_small),
+        cmocka_unit_test(small),
         cmocka_unit_test(several_culprits),
         cmocka_unit_test(tiles_left_out),
         cmocka_unit_test(titles_promise_nothing_else),

@@ -167,6 +167,123 @@ static void rulers(void **state)
     session_free(s);
 }
 
+static float *values_of(const struct trace *t, enum asc_channel ch, int slot, int kv)
+{
+    const struct tile tile = trace_tile(t, ch, slot, kv);
+    assert_int_equal(tile.dtype, DTYPE_F32);
+    return (float *)(uintptr_t)tile.data;
+}
+
+/* Pieces of 16 columns of the lower rows change places, and a few elements are no numbers. */
+static struct session *shuffled(void)
+{
+    const struct hand_made made = {1, 1, 64, 64, 8, 32, .mistake = HAND_RIGHT};
+    struct trace *t = hand_made_trace(&made);
+    const float *was = values_of(t, asc_s, 0, 0);
+    float kept[32 * 32];
+    memcpy(kept, was, sizeof kept);
+    for (int r = 16; r < 32; r++)
+        for (int c = 0; c < 32; c++)
+            hand_made_store(t, asc_s, 0, 0, r, c, (double)kept[r * 32 + (c ^ 16)]);
+    hand_made_store(t, asc_s, 0, 0, 3, 4, NAN);
+    hand_made_store(t, asc_s, 0, 0, 5, 9, INFINITY);
+    hand_made_store(t, asc_s, 1, 1, 7, 8, 1e9);
+    struct session *s = hand_made_session(&made);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    return s;
+}
+
+/* Without colors: as many dots as it is wrong, the signs of what is no number, a legend. */
+static void picture(void **state)
+{
+    (void)state;
+    struct session *s = shuffled();
+    golden_screen(s, VIEW_PICTURE, NULL, 80, 24, "picture-shuffled");
+    char *text = golden_draw(s, VIEW_PICTURE, 80, 24, true, NULL);
+    golden_compare("picture-shuffled-ascii-80x24", text);
+    free(text);
+    /* v goes through what colors show; of one tile, where elements come from. */
+    struct view_state vs = {.paint = 0};
+    static const char *const paints[] = {"class",    "difference",  "got/want",   "captured",
+                                         "from row", "from column", "err/bound  "};
+    for (size_t i = 0; i < sizeof paints / sizeof *paints; i++) {
+        assert_int_equal(view_act(VIEW_PICTURE, s, 80, 24, &vs, ACTION_CYCLE_SHOWN, 1).does, ANSWER_DID);
+        text = golden_draw(s, VIEW_PICTURE, 80, 24, false, &vs);
+        assert_non_null(strstr(text, paints[i]));
+        free(text);
+    }
+    hand_made_go(s, (struct cursor){.channel = asc_l});
+    assert_true(golden_has(s, VIEW_PICTURE, 80, 24, "l[h0,q0,k0] err/bound"));
+    session_free(s);
+}
+
+/* What the cells of a picture hold: the worst of what they cover, whatever the size. */
+static void cells_of_a_picture(void **state)
+{
+    (void)state;
+    struct session *s = shuffled();
+    struct picture p;
+    assert_int_equal(picture_of_tile(s, false, &p), 0);
+    assert_true(p.rows == 32 && p.cols == 32 && p.by_row == 1 && p.by_col == 1);
+    assert_int_equal(p.cells[3 * 32 + 4].status, CLASS_NAN);
+    assert_int_equal(p.cells[5 * 32 + 9].status, CLASS_INF);
+    assert_int_equal(p.cells[0].status, CLASS_OK);
+    assert_true(p.cells[0].from_row == 0 && p.cells[0].from_col == 0);
+    assert_true(p.cells[20 * 32 + 3].status == CLASS_OFF && p.cells[20 * 32 + 3].ratio > 1);
+    assert_true(p.cells[20 * 32 + 3].from_row == 20 && p.cells[20 * 32 + 3].from_col == 19);
+    assert_int_equal(p.cells[3 * 32 + 4].from_row, -1);
+    picture_free(&p);
+    session_want_picture(s, PICTURE_HEAD, false);
+    const struct picture *head = &s->tile.picture;
+    assert_true(head->n_made == 2 && head->n_there == 2 && head->rows == 64 && head->cols == 64);
+    assert_int_equal(head->cells[(32 + 7) * 64 + 32 + 8].status, CLASS_OFF);
+    assert_true(head->cells[(32 + 7) * 64 + 32 + 8].row == 39 && head->cells[39 * 64 + 40].col == 40);
+    assert_int_equal(head->cells[3 * 64 + 4].status, CLASS_NAN);
+    struct view_state vs = {.scope = PICTURE_HEAD};
+    char *text = golden_draw(s, VIEW_PICTURE, 80, 24, false, &vs);
+    assert_non_null(strstr(text, "worst of 3x1"));
+    assert_non_null(strstr(text, "N"));
+    free(text);
+    hand_made_go(s, (struct cursor){.channel = asc_m});
+    session_want_picture(s, PICTURE_Q_TILE, false);
+    assert_true(s->tile.picture.rows == 32 && s->tile.picture.cols == 2);
+    session_want_picture(s, PICTURE_TILE, false);
+    assert_null(s->tile.picture.cells);
+    session_free(s);
+    /* More elements than a picture has cells. */
+    const struct hand_made large = {1, 1, 1024, 1024, 8, 64, .mistake = HAND_RIGHT};
+    struct trace *t = hand_made_trace(&large);
+    hand_made_store(t, asc_s, 9, 5, 17, 33, 1e9);
+    s = hand_made_session(&large);
+    hand_made_judge(s, t);
+    hand_made_go(s, (struct cursor){.channel = asc_s});
+    session_want_picture(s, PICTURE_HEAD, false);
+    const struct picture *all = &s->tile.picture;
+    assert_true(all->by_row == 3 && all->by_col == 2 && all->n_made == 16);
+    const int row = 9 * 64 + 17, col = 5 * 64 + 33;
+    const struct picture_cell *cell = &all->cells[row / 3 * all->cols + col / 2];
+    assert_true(cell->status == CLASS_OFF && cell->row == row && cell->col == col);
+    /* A click on the dot goes to that element. */
+    struct canvas c;
+    struct hits hits = {.n = 0};
+    struct cursor to = s->at.cursor;
+    assert_int_equal(canvas_init(&c, 120, 40, false), 0);
+    c.hits = &hits;
+    vs = (struct view_state){.scope = PICTURE_HEAD};
+    view_draw(VIEW_PICTURE, s, &c, &vs);
+    bool clicked = false;
+    for (int i = 0; i < hits.n; i++)
+        if (hits.at[i].kind == HIT_CELL) {
+            const int rows = hits.at[i].area.rows, cols = hits.at[i].area.cols;
+            clicked = views[VIEW_PICTURE]->click(s, &vs, &c, row * rows / 1024, col * cols / 1024, &to);
+        }
+    assert_true(clicked);
+    assert_true(to.q_tile == 9 && to.kv_tile == 5 && to.row == 17 && to.col == 33);
+    canvas_free(&c);
+    session_free(s);
+}
+
 /* Every finding with its evidence and its survivors; the selected one is wholly visible, and has a place. */
 static void findings(void **state)
 {
@@ -256,6 +373,8 @@ int main(void)
         cmocka_unit_test(no_operands),
         cmocka_unit_test(operands_that_are_no_numbers),
         cmocka_unit_test(rulers),
+        cmocka_unit_test(picture),
+        cmocka_unit_test(cells_of_a_picture),
         cmocka_unit_test(findings),
         cmocka_unit_test(source_says_what_is_wrong),
         cmocka_unit_test(help_has_everything),
