@@ -185,10 +185,19 @@ double rule_price(const struct rule *rule)
     return rule->cost + rule->region.bits + log2((double)rule->evidence.tried) + RULE_BITS_MORE;
 }
 
+/* A number wherever the state moves is what comes of a mistake, as where an exponential underflows. */
+static bool is_effect(const struct rule *rule)
+{
+    bool is = false;
+    for (int i = 0; i < rule->region.n; i++)
+        is = is || rule->region.term[i].axis == AXIS_RISE;
+    return is && rule->kind == RULE_CONSTANT;
+}
+
 bool search_is_settled(const struct search *search)
 {
     const struct rule *best = &search->best;
-    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 &&
+    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 && !is_effect(best) &&
            best->cost + best->region.bits < CONSTANT_UNKNOWN_BITS;
 }
 

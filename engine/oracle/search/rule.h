@@ -129,11 +129,14 @@ enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAM
 
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
    the latter counted from 0, from that of the head's first row, or from that of the first key. */
+enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements the one that is turned already */
+
 struct turned {
     struct rope by;
-    int angles;   /* enum asc_rope: whose pairs the angles are counted by */
-    double times; /* how often; 0: it is not; -1: the other way */
-    int pitch;    /* of the table, in angles; 0: its own, or no table at all */
+    enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
+    int angles;       /* enum asc_rope: whose pairs the angles are counted by */
+    double times;     /* how often; 0: it is not; -1: the other way */
+    int pitch;        /* of the table, in angles; 0: its own, or no table at all */
     bool by_row, from_first, from_key;
 };
 
@@ -204,7 +207,7 @@ struct rule {
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
-    bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
+    bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct turned turned;   /* RULE_TURNED */
     struct lane_bits lanes; /* RULE_LANES */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -379,7 +380,16 @@ static void say_sink(const struct sample *s, const struct rule *rule, char *out,
     add(out, bytes, ")");
 }
 
-static void say_scale(const struct rule *rule, char *out, size_t bytes)
+/* How heads are counted; of one batch alone nothing tells. */
+static const char *head_count_words(const struct sample *s, bool of_batch)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->tiles[i].at[0] > 0)
+            return of_batch ? " of the batch" : ", counted through the batches";
+    return "";
+}
+
+static void say_scale(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
     const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
@@ -421,8 +431,8 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
     }
     if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
-        add(out, bytes, ", head %s %s h, counted through the batches", words,
-            f->by_query ? "for query head" : "where it should be");
+        add(out, bytes, ", head %s %s h%s", words, f->by_query ? "for query head" : "where it should be",
+            head_count_words(s, false));
     }
 }
 
@@ -508,6 +518,11 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "", rule->map.a * unit,
             rule->map.b * unit);
         said = true;
+    } else if (rule->map.kind == MAP_PLUS && f->span && f->whole) {
+        const int by = rule->map.a * f->span;
+        add(out, bytes, "%s, row after row, the element %d %s the one that is wanted", said ? "," : "", abs(by),
+            by < 0 ? "before" : "behind");
+        said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
         said = true;
@@ -538,8 +553,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
         add(out, bytes, "%s %shead %s %s h%s", said ? ", of" : " that of", f->tensor == asc_q ? "" : "kv ", words,
-            f->by_query ? "for query head" : "where it should be",
-            f->of_batch ? " of the batch" : ", counted through the batches");
+            f->by_query ? "for query head" : "where it should be", head_count_words(s, f->of_batch));
     }
     if (f->partly) {
         add(out, bytes, " in its ");
@@ -673,7 +687,7 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         say_sink(s, rule, out, bytes);
         break;
     case RULE_SCALE:
-        say_scale(rule, out, bytes);
+        say_scale(s, rule, out, bytes);
         break;
     case RULE_TERMS:
         say_terms(s, rule, stage, out, bytes);
