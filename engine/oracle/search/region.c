@@ -188,7 +188,7 @@ static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct 
         out->first[i] = n;
         n += (size_t)s->tiles[i].rows + (size_t)s->tiles[i].cols + 1;
     }
-    if (!out->first || !(out->room = calloc(n, sizeof *out->room)))
+    if (!out->first || !(out->room = calloc(n + 1, sizeof *out->room)))
         return false;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];

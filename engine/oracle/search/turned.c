@@ -25,13 +25,13 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
     for (int i = 0; i < pairs && how->times != 0; i++) {
         int32_t pair[2];
         asc_rope_pair(how->by.kind, how->by.dim, i, pair);
-        for (int n = 0; n < 2; n++) {
-            const int k = how->reuse == REUSE_SECOND ? !n : n, d = pair[k],
+        for (int turn = 0; turn < 2; turn++) {
+            const int k = how->reuse == REUSE_SECOND ? !turn : turn, d = pair[k],
                       at = how->angles == how->by.kind    ? i
                            : how->angles == ASC_ROPE_HALF ? d % pairs
                                                           : d / 2;
             const double by = how->times * angle(how, own, position, at);
-            const double other = (how->reuse && n ? out : x)[pair[!k]];
+            const double other = (how->reuse && turn ? out : x)[pair[!k]];
             out[d] = x[d] * cos(by) + (k ? 1 : -1) * other * sin(by);
         }
     }
