@@ -522,7 +522,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     /* Contiguous rows at another pitch are a rule. */
     if (f->cause == CAUSE_NONE && found.n != 1 && !f->output_right && ch <= asc_v && !is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
-    if (f->cause == CAUSE_NONE)
+    /* What a rule says of all that is wrong is no declaration: one was asked for first where it is believed. */
+    if (f->cause == CAUSE_NONE && !(found.n && found.share >= FINDING_WHOLE))
         failed |= take_causes(testing, !declarations_first(testing->summary), f);
     char misplaced[MISPLACED_BYTES] = "";
     if (f->cause == CAUSE_NONE && f->output_right && ch < asc_o && !testing->declared[ch].fields[0])

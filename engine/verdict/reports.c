@@ -2,6 +2,7 @@
 
 #include "engine/base/path.h"
 #include "engine/verdict/judgement.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -258,16 +259,26 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
     return best ? best : of_probe(t, two_values);
 }
 
-const struct trace_event *reports_in_slots(const struct trace *t, bool (*in_slot)(const void *ctx, int slot),
-                                           const void *ctx)
+/* How many lines before the channel's probe: what stands there makes its value sooner than what stands further off. */
+static int lines_before(const struct trace *t, enum asc_channel ch, struct event_place at)
+{
+    const struct trace_site *own = trace_site(t, ch);
+    return own && at.line <= own->line && strcmp(at.file, own->file) == 0 ? own->line - at.line : INT_MAX;
+}
+
+const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,
+                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx)
 {
     static const enum event_kind kinds[] = {EVENT_NEVER_WAITED, EVENT_RACE, EVENT_UNINITIALIZED, EVENT_TWO_WRITERS};
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        for (size_t i = 0; i < t->info.n_events; i++)
-            if (t->info.events[i].kind == kinds[k] && t->info.events[i].line > 0 &&
-                was_there(t, &t->info.events[i], in_slot, ctx))
-                return &t->info.events[i];
-    return NULL;
+    const struct trace_event *best = NULL;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && !best; k++)
+        for (size_t i = 0; i < t->info.n_events; i++) {
+            const struct trace_event *e = &t->info.events[i];
+            if (e->kind == kinds[k] && e->line > 0 && was_there(t, e, in_slot, ctx) &&
+                (!best || lines_before(t, ch, event_call(e)) < lines_before(t, ch, event_call(best))))
+                best = e;
+        }
+    return best;
 }
 
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv)
@@ -295,7 +306,7 @@ const struct trace_event *judgement_event_in_slots(const struct judgement *j, co
                                                    enum asc_channel ch)
 {
     const struct stage_of stage = {j, ch};
-    return reports_in_slots(t, is_bad_slot, &stage);
+    return reports_in_slots(t, ch, is_bad_slot, &stage);
 }
 
 const struct trace_event *judgement_event(const struct judgement *j, const struct trace *t, enum asc_channel ch,

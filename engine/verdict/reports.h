@@ -36,8 +36,8 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
 /* One that orders of threads may bring out, in a slot where the channel is bad: an unfinished copy or a race rather
  * than another. NULL: none.
  */
-const struct trace_event *reports_in_slots(const struct trace *t, bool (*in_slot)(const void *ctx, int slot),
-                                           const void *ctx);
+const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,
+                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx);
 /* Whether the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

@@ -284,6 +284,7 @@ static const uint8_t *edited_mask(struct search *search, const struct rule *rule
             }
             if (!f->changed)
                 whole = known && place[0] >= 0 && place[0] < c->q_len && place[1] >= 0 && place[1] < c->masks_at.row &&
+                        place[2] >= 0 && place[2] < f->heads && place[3] >= 0 && place[3] < f->batches &&
                         c->masks[place[3] * c->masks_at.batch + place[2] * c->masks_at.head +
                                  place[0] * c->masks_at.row + place[1]] != 0;
             *out++ = known && (whole != 0) != f->inverted;

@@ -32,8 +32,8 @@ static struct operand exact(const struct search *search, const double *value)
 }
 
 /* factor * it + plus; or times a row vector. */
-static bool forward_result(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                           double *want, double *bound)
+static bool forward_result(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                           double *bound)
 {
     double *by = search->rows[1];
     const bool plain = rule->entry == ENTRY_ONE;
@@ -53,7 +53,7 @@ static bool forward_result(const struct search *search, const struct rule *rule,
     return true;
 }
 
-static bool forward_is(const struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+static bool forward_is(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                        double *bound)
 {
     if (t->cols != 1 || !rule_vector(search, rule, t, want))
@@ -67,8 +67,8 @@ static bool forward_is(const struct search *search, const struct rule *rule, con
 }
 
 /* exp(factor s - power m + plus) of P; of alpha m_prev stands for s. */
-static bool forward_exponent(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                             double *want, double *bound)
+static bool forward_exponent(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                             double *bound)
 {
     const bool is_p = search->sample->channel == asc_p;
     struct operands x = t->x;
@@ -92,8 +92,10 @@ static bool forward_exponent(const struct search *search, const struct rule *rul
 }
 
 /* factor m + power ln l + plus. */
-static bool forward_logarithm(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+static bool forward_logarithm(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                              double *bound)
 {
+    (void)search;
     const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
     for (size_t r = 0; r < sample_cells(t); r++) {
         const double m = t->x.m_prev.value[r] * values_natural_m(t->c), ln_l = log(t->x.l_prev.value[r]);
@@ -105,8 +107,10 @@ static bool forward_logarithm(const struct rule *rule, const struct sample_tile 
 }
 
 /* The interval that the right formula leaves, rounded: its middle and half its width. */
-static bool forward_rounded(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+static bool forward_rounded(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                            double *bound)
 {
+    (void)search;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double low = rule_rounded(rule, t->want[i] - t->bound[i]),
                      high = rule_rounded(rule, t->want[i] + t->bound[i]);
@@ -124,9 +128,10 @@ double kept_part(const struct sample *s, const struct sample_tile *t, size_t i)
     return isfinite(kept) ? kept : 0;
 }
 
-static bool forward_place(const struct sample *s, const struct rule *rule, const struct sample_tile *t, double *want,
+static bool forward_place(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                           double *bound)
 {
+    const struct sample *s = search->sample;
     const int bits = rule->keys.a;
     for (int r = 0; r < t->rows; r++) {
         for (int col = 0; col < t->cols; col++) {
@@ -147,8 +152,8 @@ static bool forward_place(const struct sample *s, const struct rule *rule, const
 }
 
 /* An accumulator that was not cleared holds what was there. */
-static bool forward_added(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                          double *want, double *bound)
+static bool forward_added(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                          double *bound)
 {
     const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (!from || from->rows != t->rows || from->cols != t->cols)
@@ -175,8 +180,10 @@ static bool forward_added(const struct search *search, const struct rule *rule, 
     return true;
 }
 
-static bool forward_stale(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+static bool forward_stale(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                          double *bound)
 {
+    (void)rule;
     const struct sample_tile *before = t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (search->sample->channel >= asc_o) {
         /* What the state before the last tile gives. */
@@ -219,8 +226,8 @@ static bool forward_dealt(const struct search *search, const struct rule *rule, 
     return true;
 }
 
-static bool forward_vector(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                           double *want, double *bound)
+static bool forward_vector(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                           double *bound)
 {
     if (rule->keys.a)
         return forward_dealt(search, rule, t, want, bound);
@@ -253,8 +260,8 @@ static bool forward_vector(const struct search *search, const struct rule *rule,
 /* l with the sink's weight as the rule has it, exp(factor sink - power m + plus); of m and α, where these begin at the
    sink, m_prev of the first tile. Where all but nothing is left of l
    without the right one, what rounding has left of it is no statement. */
-static bool forward_sink(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                         double *want, double *bound)
+static bool forward_sink(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                         double *bound)
 {
     const struct oracle_case *c = t->c;
     const int head = map_at(&rule->rows.head, t->at[AXIS_HEAD]);
@@ -291,8 +298,8 @@ static bool forward_sink(const struct search *search, const struct rule *rule, c
 }
 
 /* old_factor alpha^old_power old + new_factor alpha^new_power new, of what the right formula has as alpha old + new. */
-static bool forward_terms(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                          double *want, double *bound)
+static bool forward_terms(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                          double *bound)
 {
     const struct operand *old = search->sample->channel == asc_l ? &t->x.l_prev : &t->x.u_prev;
     const double *alpha = t->x.of[asc_alpha].value;
@@ -330,8 +337,8 @@ static void round_weights(const struct search *search, struct operands *x, const
 }
 
 /* P with some of its columns times a weight, or Q with some of its elements; of m scores that do not take part. */
-static bool forward_weights(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                            double *want, double *bound)
+static bool forward_weights(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                            double *bound)
 {
     struct operands x = t->x;
     const bool dims = rule->kind == RULE_DIMS;
@@ -386,8 +393,8 @@ int weight_from(const struct rule *rule, int row, int key)
 }
 
 /* P with its weights at other rows and keys. */
-static bool forward_weight(const struct search *search, const struct rule *rule, const struct sample_tile *t,
-                           double *want, double *bound)
+static bool forward_weight(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                           double *bound)
 {
     struct operands x = t->x;
     const int C = x.cols, R = (int)query_rows(t), keys = 1 << rule->keys.a;
@@ -436,8 +443,10 @@ static bool needs_guard(const struct sample_tile *t, enum asc_channel stage, int
     }
 }
 
-static bool forward_unguarded(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+static bool forward_unguarded(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                              double *bound)
 {
+    (void)rule;
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
     memcpy(want, t->want, sample_cells(t) * sizeof *want);
     for (int r = 0; r < t->rows; r++)
@@ -447,72 +456,32 @@ static bool forward_unguarded(const struct search *search, const struct sample_t
     return true;
 }
 
+static bool forward_constant(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                             double *bound)
+{
+    (void)search;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const bool stays = rule->masked && t->want[i] != -INFINITY;
+        want[i] = stays ? t->want[i] : rule->plus;
+        bound[i] = stays ? t->bound[i] : 0;
+    }
+    return true;
+}
+
+static rule_gives *const gives[] = {
+    [RULE_RESULT] = forward_result,       [RULE_CONSTANT] = forward_constant, [RULE_UNGUARDED] = forward_unguarded,
+    [RULE_ROUNDED] = forward_rounded,     [RULE_PLACE] = forward_place,       [RULE_STALE] = forward_stale,
+    [RULE_ADDED] = forward_added,         [RULE_CARRIED] = carried_forward,   [RULE_IS] = forward_is,
+    [RULE_VECTOR] = forward_vector,       [RULE_EXPONENT] = forward_exponent, [RULE_LOGARITHM] = forward_logarithm,
+    [RULE_SINK] = forward_sink,           [RULE_TERMS] = forward_terms,       [RULE_KEYS] = forward_weights,
+    [RULE_DIMS] = forward_weights,        [RULE_SCALE] = scale_forward,       [RULE_WEIGHT] = forward_weight,
+    [RULE_ROWS] = rows_forward,           [RULE_SEEN] = seen_forward,         [RULE_OPERAND] = operand_forward,
+    [RULE_SUMMED] = sum_forward,          [RULE_LANES] = lanes_forward,       [RULE_SPLITS] = splits_forward,
+    [RULE_QUANTIZED] = quantized_forward, [RULE_TURNED] = turned_forward,     [RULE_FORMULA] = formula_forward,
+    [RULE_SCORE] = score_forward};
+
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)
 {
-    switch (rule->kind) {
-    case RULE_RESULT:
-        return forward_result(search, rule, t, want, bound);
-    case RULE_CONSTANT:
-        for (size_t i = 0; i < sample_cells(t); i++) {
-            const bool stays = rule->masked && t->want[i] != -INFINITY;
-            want[i] = stays ? t->want[i] : rule->plus;
-            bound[i] = stays ? t->bound[i] : 0;
-        }
-        return true;
-    case RULE_UNGUARDED:
-        return forward_unguarded(search, t, want, bound);
-    case RULE_ROUNDED:
-        return forward_rounded(rule, t, want, bound);
-    case RULE_PLACE:
-        return forward_place(search->sample, rule, t, want, bound);
-    case RULE_ADDED:
-        return forward_added(search, rule, t, want, bound);
-    case RULE_STALE:
-        return forward_stale(search, t, want, bound);
-    case RULE_CARRIED:
-        return carried_forward(search, t, want, bound);
-    case RULE_IS:
-        return forward_is(search, rule, t, want, bound);
-    case RULE_EXPONENT:
-        return forward_exponent(search, rule, t, want, bound);
-    case RULE_LOGARITHM:
-        return forward_logarithm(rule, t, want, bound);
-    case RULE_SINK:
-        return forward_sink(search, rule, t, want, bound);
-    case RULE_SCALE:
-        return scale_forward(search, rule, t, want, bound);
-    case RULE_VECTOR:
-        return forward_vector(search, rule, t, want, bound);
-    case RULE_TERMS:
-        return forward_terms(search, rule, t, want, bound);
-    case RULE_KEYS:
-    case RULE_DIMS:
-        return forward_weights(search, rule, t, want, bound);
-    case RULE_WEIGHT:
-        return forward_weight(search, rule, t, want, bound);
-    case RULE_ROWS:
-        return rows_forward(search, rule, t, want, bound);
-    case RULE_SEEN:
-        return seen_forward(search, rule, t, want, bound);
-    case RULE_OPERAND:
-        return operand_forward(search, rule, t, want, bound);
-    case RULE_SUMMED:
-        return sum_forward(search, rule, t, want, bound);
-    case RULE_LANES:
-        return lanes_forward(search, rule, t, want, bound);
-    case RULE_SPLITS:
-        return splits_forward(search, rule, t, want, bound);
-    case RULE_QUANTIZED:
-        return quantized_forward(search, rule, t, want, bound);
-    case RULE_TURNED:
-        return turned_forward(search, rule, t, want, bound);
-    case RULE_FORMULA:
-        return formula_forward(search, rule, t, want, bound);
-    case RULE_SCORE:
-        return score_forward(search, rule, t, want, bound);
-    case RULE_NONE:
-        break;
-    }
-    return false;
+    return rule->kind != RULE_NONE && gives[rule->kind](search, rule, t, want, bound);
 }

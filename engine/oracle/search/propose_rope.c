@@ -68,6 +68,11 @@ static void try_variants(struct search *search, enum asc_channel operand)
         rule.turned.times = times[i];
         try_if_any(search, &rule);
     }
+    for (int reuse = REUSE_FIRST; reuse <= REUSE_SECOND; reuse++) {
+        struct rule rule = own;
+        rule.turned.reuse = (enum reuse)reuse;
+        try_if_any(search, &rule);
+    }
     const int other = own.turned.by.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
     for (int i = 1; i < 4; i++) {
         struct rule rule = own;

@@ -188,7 +188,12 @@ static enum asc_channel main_tensor(const struct lookup *l)
                                        : (count[asc_v] > count[asc_q] ? asc_v : asc_q);
 }
 
-enum how { WHOLE_ROWS, TILE_ROWS, TILE_PIECES, FLAT_ROWS };
+enum how { WHOLE_ROWS, TILE_ROWS, TILE_PIECES, WHOLE_PIECES, FLAT_ROWS };
+
+static bool of_pieces(enum how how)
+{
+    return how == TILE_PIECES || how == WHOLE_PIECES;
+}
 
 /* The pairs that one way of counting gives; false: it can not be counted so. */
 static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum how how, struct pair *heads,
@@ -201,20 +206,23 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
         const struct found *f = &l->found[i];
         const struct sample_tile *t = &l->search->sample->tiles[f->tile];
         const int block = block_of(l, t), tile = tile_index(l, t);
-        if (f->tensor != rule->rows.tensor || (how != TILE_PIECES && f->from_piece != f->piece))
+        if (f->tensor != rule->rows.tensor || (!of_pieces(how) && f->from_piece != f->piece))
             continue;
         heads[n] = (struct pair){head_of(l->search, t, by), f->head};
         tiles[n] = (struct pair){tile, f->from_row / block};
-        rows[n] = how == FLAT_ROWS
-                      ? (struct pair){flat_row(l->search, l->operand, heads[n].from, tile * block + f->row),
-                                      flat_row(l->search, f->tensor, f->head, f->from_row)}
-                  : how == WHOLE_ROWS ? (struct pair){tile * block + f->row, f->from_row}
-                  : how == TILE_PIECES
-                      ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
-                      : (struct pair){f->row, f->from_row % block};
-        const int most = how == FLAT_ROWS    ? l->n_rows * count_sources(l->search, l->operand)
-                         : how == WHOLE_ROWS ? l->n_rows
-                                             : block * (how == TILE_PIECES ? l->pieces : 1);
+        rows[n] =
+            how == FLAT_ROWS    ? (struct pair){flat_row(l->search, l->operand, heads[n].from, tile * block + f->row),
+                                                flat_row(l->search, f->tensor, f->head, f->from_row)}
+            : how == WHOLE_ROWS ? (struct pair){tile * block + f->row, f->from_row}
+            : how == WHOLE_PIECES
+                ? (struct pair){(tile * block + f->row) * l->pieces + f->piece, f->from_row * l->pieces + f->from_piece}
+            : how == TILE_PIECES
+                ? (struct pair){f->row * l->pieces + f->piece, f->from_row % block * l->pieces + f->from_piece}
+                : (struct pair){f->row, f->from_row % block};
+        const int most = how == FLAT_ROWS      ? l->n_rows * count_sources(l->search, l->operand)
+                         : how == WHOLE_ROWS   ? l->n_rows
+                         : how == WHOLE_PIECES ? l->n_rows * l->pieces
+                                               : block * (how == TILE_PIECES ? l->pieces : 1);
         *count = most > *count ? most : *count;
         n++;
     }
@@ -269,9 +277,9 @@ static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch
     int count = 0;
     rule.rows.operand = l->operand;
     rule.rows.tensor = main_tensor(l);
-    rule.rows.whole = how == WHOLE_ROWS || how == FLAT_ROWS;
+    rule.rows.whole = how == WHOLE_ROWS || how == WHOLE_PIECES || how == FLAT_ROWS;
     rule.rows.flat = how == FLAT_ROWS;
-    rule.rows.span = how == TILE_PIECES ? l->span : 0;
+    rule.rows.span = of_pieces(how) ? l->span : 0;
     rule.rows.by_query = by_query;
     rule.rows.of_batch = of_batch;
     const size_t n = count_pairs(l, &rule, how, heads, tiles, rows, &count);
@@ -291,6 +299,9 @@ static void try_map(struct lookup *l, enum how how, bool by_query, bool of_batch
     if (!(cost < INFINITY))
         cost = map_fit(rows, left, count, &rule.map);
     rule.cost += cost;
+    /* What begins within a row; all else another way of counting has. */
+    if (how == WHOLE_PIECES && (rule.map.kind != MAP_PLUS || rule.map.a % l->pieces == 0))
+        return;
     if (rule.cost < INFINITY)
         rule_try(l->search, &rule);
 }
@@ -401,10 +412,12 @@ static void try_maps(struct lookup *l)
         return;
     }
     const bool batches = count_sources(l->search, l->operand) > heads_of(l->search, l->operand);
+    const bool captured = l->search->sample->channel <= asc_v;
     for (int of_batch = 0; of_batch < (batches ? 2 : 1); of_batch++)
-        for (int how = WHOLE_ROWS; how <= (of_batch ? TILE_PIECES : FLAT_ROWS); how++)
-            for (int by_query = 0; by_query < (l->operand != asc_q && how != FLAT_ROWS ? 2 : 1); by_query++)
-                try_map(l, (enum how)how, by_query, of_batch, NULL, 0, pairs);
+        for (int how = WHOLE_ROWS; how <= (of_batch ? WHOLE_PIECES : FLAT_ROWS); how++)
+            for (int by_query = 0; by_query < (l->operand != asc_q && how < WHOLE_PIECES ? 2 : 1); by_query++)
+                if (how != WHOLE_PIECES || captured)
+                    try_map(l, (enum how)how, by_query, of_batch, NULL, 0, pairs);
     for (int how = WHOLE_ROWS; how <= TILE_PIECES && l->search->sample->channel >= asc_s; how++)
         try_part(l, (enum how)how, pairs);
     free(pairs);

@@ -459,16 +459,21 @@ void propose_quantized(struct search *search)
     const double limit = limit_of(source);
     rule.share = source->coding.rows;
     rule.cost = 5;
+    const bool steps = dtype_is_step_code(codes_type(source->coding.quantized));
     rule.cuts = true;
-    rule_try(search, &rule);
+    for (int half = 0; half < (steps ? 2 : 1); half++) {
+        rule.plus = half / 2.0;
+        rule_try(search, &rule);
+    }
+    rule.plus = 0;
     rule.cuts = false;
-    rule.down = dtype_is_step_code(codes_type(source->coding.quantized));
+    rule.down = steps;
     if (rule.down)
         rule_try(search, &rule);
     rule.down = false;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps < (dtype_is_step_code(codes_type(source->coding.quantized)) ? 2 : 1); wraps++) {
+        for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {
             rule.wraps = wraps;
             rule.cost = 9 + wraps;
             if (wraps || fabs(rule.factor - 1) > 1e-6)
@@ -477,7 +482,7 @@ void propose_quantized(struct search *search)
     }
     rule.factor = 1;
     rule.is_signed = true;
-    rule.wraps = dtype_is_step_code(codes_type(source->coding.quantized));
+    rule.wraps = steps;
     rule.cost = 6;
     rule_try(search, &rule);
     rule.is_signed = rule.wraps = false;
@@ -492,7 +497,7 @@ void propose_quantized(struct search *search)
         return;
     propose_parts(search, rule, source->rows.rows);
     rule.rows.partly = true;
-    rule.wraps = dtype_is_step_code(codes_type(source->coding.quantized));
+    rule.wraps = steps;
     rule.cost = 16;
     rule_try(search, &rule);
 }

@@ -57,18 +57,24 @@ static void propose_edges(struct search *search)
         rule.plus = hidden ? -SEEN_ALL : SEEN_ALL;
         rule.cost = 3;
         rule_try(search, &rule);
-        /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. */
+        /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. Rows that it is not
+           moved for may be a region, or a map of rows may leave them as they are. */
         size_t n = pair_limits(search, hidden, pairs, PAIRS, LIMIT_OFF);
         if (n < 4)
             continue;
-        int same = 0;
-        for (size_t i = 0; i < n; i++)
-            same += pairs[i].to == pairs[0].to;
-        if ((size_t)same == n && pairs[0].to) {
-            rule.plus = pairs[0].to;
+        size_t same = 0, moved = 0, first = 0;
+        while (first < n && pairs[first].to == 0)
+            first++;
+        for (size_t i = first; i < n; i++) {
+            same += pairs[i].to == pairs[first].to;
+            moved += pairs[i].to != 0;
+        }
+        if (moved >= 4 && same == moved) {
+            rule.plus = pairs[first].to;
             rule.cost = 3 + log2(2 + fabs(rule.plus));
             rule_try(search, &rule);
-            continue;
+            if (same == n)
+                continue;
         }
         rule.plus = 0;
         const int group = search->heads / search->kv_heads, q_len = s->tiles[0].c->q_len;

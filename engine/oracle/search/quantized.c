@@ -73,7 +73,7 @@ static double code_at(const struct rule *rule, enum dtype type, double y)
     if (rule->down)
         return codes_round(type, floor(y));
     if (!rule->cuts || dtype_is_step_code(type))
-        return codes_round(type, rule->cuts ? trunc(y) : y);
+        return codes_round(type, rule->cuts ? trunc(y + rule->plus) : y);
     cut.type = type;
     return rule_rounded(&cut, y);
 }
@@ -189,6 +189,11 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
                  rule->wraps ? ", and a code that is too small wraps around" : "");
     else if (rule->down)
         snprintf(out, bytes, "codes of %s are rounded down, not to the nearest", stage);
+    else if (rule->cuts && rule->plus != 0)
+        snprintf(out, bytes,
+                 "codes of %s are rounded by adding %g and cutting off, as is right of positive ones alone: negative "
+                 "ones are one too high",
+                 stage, rule->plus);
     else if (rule->cuts)
         snprintf(out, bytes, "codes of %s are cut off, not rounded", stage);
     else if (rule->share != own->rows)

@@ -163,29 +163,92 @@ static int extent_of(const struct sample *s, enum axis axis)
     return most + 1;
 }
 
-static bool table_count(const struct sample *s, uint8_t *const *labels, struct table *t)
+/* What a tile holds: the elements of its rows, of its columns, and all. Most pairs of axes ask for no more. */
+struct tally {
+    uint32_t in, out;
+};
+
+struct tallies {
+    struct tally *room; /* owned */
+    size_t *first;      /* owned, [tiles]: where a tile's are: its rows', its columns', its own */
+};
+
+static void tally(struct tally *t, uint8_t label)
+{
+    t->in += label == LABEL_IN;
+    t->out += label == LABEL_OUT;
+}
+
+static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct tallies *out)
+{
+    size_t n = 0;
+    out->room = NULL;
+    out->first = malloc((size_t)s->n * sizeof *out->first);
+    for (int i = 0; i < s->n && out->first; i++) {
+        out->first[i] = n;
+        n += (size_t)s->tiles[i].rows + (size_t)s->tiles[i].cols + 1;
+    }
+    if (!out->first || !(out->room = calloc(n + 1, sizeof *out->room)))
+        return false;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        struct tally *rows = out->room + out->first[i], *cols = rows + t->rows, *all = cols + t->cols;
+        const uint8_t *label = labels[i];
+        for (int r = 0; r < t->rows; r++, label += t->cols) {
+            for (int col = 0; col < t->cols; col++) {
+                tally(&rows[r], label[col]);
+                tally(&cols[col], label[col]);
+            }
+            all->in += rows[r].in;
+            all->out += rows[r].out;
+        }
+    }
+    return true;
+}
+
+static bool goes_by_row(enum axis axis)
+{
+    return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW;
+}
+
+static bool goes_by_col(enum axis axis)
+{
+    return axis == AXIS_COL || axis == AXIS_KEY;
+}
+
+static void table_add(struct table *t, const struct sample_tile *tile, int row, int col, struct tally n)
+{
+    if (!n.in && !n.out)
+        return;
+    const size_t at = (size_t)axis_value(tile, t->axis[0], row, col) * (size_t)t->n[1] +
+                      (size_t)axis_value(tile, t->axis[1], row, col);
+    t->in[at] += n.in;
+    t->out[at] += n.out;
+}
+
+static bool table_count(const struct sample *s, uint8_t *const *labels, const struct tallies *of, struct table *t)
 {
     const size_t n = (size_t)t->n[0] * (size_t)t->n[1];
+    const bool rows = goes_by_row(t->axis[0]) || goes_by_row(t->axis[1]),
+               cols = goes_by_col(t->axis[0]) || goes_by_col(t->axis[1]);
     t->in = calloc(2 * n, sizeof *t->in);
     if (!t->in)
         return false;
     t->out = t->in + n;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *tile = &s->tiles[i];
-        for (int r = 0; r < tile->rows; r++) {
-            int x[2];
-            for (int k = 0; k < 2; k++)
-                x[k] = axis_value(tile, t->axis[k], r, 0);
-            for (int col = 0; col < tile->cols; col++) {
-                const uint8_t label = labels[i][(size_t)r * (size_t)tile->cols + (size_t)col];
-                if (label == LABEL_SILENT)
-                    continue;
-                for (int k = 0; k < 2; k++)
-                    if (t->axis[k] == AXIS_COL || t->axis[k] == AXIS_KEY)
-                        x[k] = axis_value(tile, t->axis[k], r, col);
-                const size_t at = (size_t)x[0] * (size_t)t->n[1] + (size_t)x[1];
-                t->in[at] += label == LABEL_IN;
-                t->out[at] += label == LABEL_OUT;
+        const struct tally *row = of->room + of->first[i], *col = row + tile->rows;
+        if (!rows && !cols)
+            table_add(t, tile, 0, 0, col[tile->cols]);
+        for (int c = 0; c < tile->cols && cols && !rows; c++)
+            table_add(t, tile, 0, c, col[c]);
+        for (int r = 0; r < tile->rows && rows; r++) {
+            if (!cols)
+                table_add(t, tile, r, 0, row[r]);
+            for (int c = 0; c < tile->cols && cols && (row[r].in || row[r].out); c++) {
+                struct tally one = {0};
+                tally(&one, labels[i][(size_t)r * (size_t)tile->cols + (size_t)c]);
+                table_add(t, tile, r, c, one);
             }
         }
     }
@@ -253,13 +316,14 @@ static void fit_pair(const struct table *t, struct region *best)
         best->bits = 0;
 }
 
-static void fit_axes(const struct sample *s, uint8_t *const *labels, enum axis a, enum axis b, struct region *best)
+static void fit_axes(const struct sample *s, uint8_t *const *labels, const struct tallies *of, enum axis a, enum axis b,
+                     struct region *best)
 {
     struct table t = {.axis = {a, b}, .n = {extent_of(s, a), extent_of(s, b)}};
     /* Rows of a long head against elements: too many cells, and a row says what both do. */
     if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
         return;
-    if (table_count(s, labels, &t))
+    if (table_count(s, labels, of, &t))
         fit_pair(&t, best);
     free(t.in);
 }
@@ -268,13 +332,17 @@ static void fit_axes(const struct sample *s, uint8_t *const *labels, enum axis a
 bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region)
 {
     struct region best = {.bits = INFINITY};
-    for (int a = 0; a < AXIS_KEY && best.bits > 0; a++)
+    struct tallies of;
+    const bool counted = tallies_make(s, labels, &of);
+    for (int a = 0; a < AXIS_KEY && best.bits > 0 && counted; a++)
         for (int b = a + 1; b < AXIS_KEY; b++)
-            fit_axes(s, labels, (enum axis)a, (enum axis)b, &best);
+            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, &best);
     const bool is_said = best.bits < INFINITY;
-    for (int b = AXIS_KEY; b < AXES && !is_said; b++)
+    for (int b = AXIS_KEY; b < AXES && !is_said && counted; b++)
         for (int a = 0; a < b; a++)
-            fit_axes(s, labels, (enum axis)a, (enum axis)b, &best);
+            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, &best);
+    free(of.room);
+    free(of.first);
     *region = best;
     return best.bits < INFINITY;
 }

@@ -132,10 +132,12 @@ static void take(const struct search *search, const struct rule *rule, const str
     int loaded = -2;
     for (int p = 0; p < pieces; p++) {
         const bool by_piece = rule->rows.span > 0;
-        const int from = map_at(&rule->map, by_piece ? r * pieces + p : r), piece = by_piece ? from % pieces : p;
+        const int from = map_at(&rule->map, by_piece ? r * pieces + p : r);
+        const int piece = by_piece ? (from % pieces + pieces) % pieces : p,
+                  line = by_piece ? (from - piece) / pieces : from;
         /* Of what lies behind a tile in shared memory nothing is known. */
-        const bool there = !by_piece || search->sample->channel <= asc_v || (from >= 0 && from / pieces < block);
-        const int source = there ? first + (by_piece ? from / pieces : from) : -1;
+        const bool there = !by_piece || search->sample->channel <= asc_v || (from >= 0 && line < block);
+        const int source = there ? first + line : -1;
         if (source != loaded)
             source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
         loaded = source;
@@ -191,9 +193,13 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     for (int r = 0; r < n && !rule->rows.flat; r++)
         take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, r, search->operand + (size_t)r * D,
              search->loose + (size_t)r * D);
-    /* Rows beyond the last one: kernels have zeros there. */
-    for (size_t i = 0; i < values; i++)
-        search->operand[i] = isnan(search->operand[i]) ? 0 : search->operand[i];
+    /* Rows beyond the last one: kernels have zeros there. Of what is read beyond them nothing is known. */
+    for (size_t i = 0; i < values; i++) {
+        if (isnan(search->operand[i]) && stage == ch && rule->rows.whole && rule->rows.span)
+            search->loose[i] = INFINITY;
+        else if (isnan(search->operand[i]))
+            search->operand[i] = 0;
+    }
     if (stage == ch) {
         memcpy(want, search->operand, values * sizeof *want);
         memcpy(bound, search->loose, values * sizeof *bound);

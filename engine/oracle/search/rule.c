@@ -94,11 +94,11 @@ static void label_tile(const struct search *search, const struct sample_tile *t,
         labels[i] = LABEL_SILENT;
         if (t->cell[i] == CELL_SILENT || (isnan(want) && bound == INFINITY))
             continue;
-        const bool told = tells(t, i, want, bound, w->nan), given = gives(t, i, want, bound, w->nan);
-        if (t->cell[i] == CELL_WRONG)
-            labels[i] = !given ? LABEL_OUT : told ? LABEL_IN : LABEL_SILENT;
-        else if (told && !given) /* of an element that is right, or that is wrong as another rule says */
+        const bool given = gives(t, i, want, bound, w->nan), wrong = t->cell[i] == CELL_WRONG;
+        if (wrong && !given)
             labels[i] = LABEL_OUT;
+        else if (wrong == given && tells(t, i, want, bound, w->nan)) /* not wrong: right, or as another rule says */
+            labels[i] = wrong ? LABEL_IN : LABEL_OUT;
         if (labels[i] == LABEL_IN)
             draw(w, t, i, want, bound);
     }
@@ -185,10 +185,19 @@ double rule_price(const struct rule *rule)
     return rule->cost + rule->region.bits + log2((double)rule->evidence.tried) + RULE_BITS_MORE;
 }
 
+/* A number wherever the state moves is what comes of a mistake, as where an exponential underflows. */
+static bool is_effect(const struct rule *rule)
+{
+    bool is = false;
+    for (int i = 0; i < rule->region.n; i++)
+        is = is || rule->region.term[i].axis == AXIS_RISE;
+    return is && rule->kind == RULE_CONSTANT;
+}
+
 bool search_is_settled(const struct search *search)
 {
     const struct rule *best = &search->best;
-    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 &&
+    return best->kind != RULE_NONE && best->evidence.share >= 0.9999 && !is_effect(best) &&
            best->cost + best->region.bits < CONSTANT_UNKNOWN_BITS;
 }
 
@@ -241,25 +250,47 @@ static void silence_row(const struct sample_tile *t, uint8_t *labels, int r, int
         labels[i] = LABEL_SILENT;
 }
 
-/* Labels all tiles by what the rule gives; in, out: how many of each. */
-static void label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t *in, size_t *out)
+/* What a rule says of elements: gives of wrong ones, and does not; would have right ones otherwise. */
+struct count {
+    size_t in, lost, against;
+};
+
+/* Labels all tiles by what the rule gives, those that hold nothing wrong last: of a rule that gives next to nothing of
+   what is wrong they are left out. */
+static struct count label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t least)
 {
     struct sample *s = search->sample;
+    struct count n = {0};
     w->nan = rule->reads || rule->kind == RULE_UNGUARDED || rule->kind == RULE_SUMMED || rule->frame == FRAME_UNSHIFTED;
-    *in = *out = 0;
-    for (int i = 0; i < s->n; i++) {
-        const struct sample_tile *t = &s->tiles[i];
-        if (rule_forward(search, rule, t, search->want, search->bound))
-            label_tile(search, t, search->labels[i], w);
-        else
-            label_nothing(t, search->labels[i]);
-        for (int r = 0; r < t->rows && rule->region.some_rows; r++)
-            silence_row(t, search->labels[i], r, (int[2]){0});
-        for (size_t k = 0; k < sample_cells(t); k++) {
-            *in += search->labels[i][k] == LABEL_IN;
-            *out += search->labels[i][k] == LABEL_OUT;
+    for (int right = 0; right < 2 && (!right || n.in >= least); right++)
+        for (int i = 0; i < s->n; i++) {
+            const struct sample_tile *t = &s->tiles[i];
+            if (t->any_wrong == right)
+                continue;
+            if (rule_forward(search, rule, t, search->want, search->bound))
+                label_tile(search, t, search->labels[i], w);
+            else
+                label_nothing(t, search->labels[i]);
+            for (int r = 0; r < t->rows && rule->region.some_rows; r++)
+                silence_row(t, search->labels[i], r, (int[2]){0});
+            for (size_t k = 0; k < sample_cells(t); k++) {
+                const bool out = search->labels[i][k] == LABEL_OUT, wrong = t->cell[k] == CELL_WRONG;
+                n.in += search->labels[i][k] == LABEL_IN;
+                n.lost += out && wrong;
+                n.against += out && !wrong;
+            }
         }
-    }
+    return n;
+}
+
+/* Whether a rule that explains so much may be better than this one: by is_better(), whatever its region costs. */
+static bool may_be_better(const struct rule *rule, const struct count *n, const struct rule *than)
+{
+    struct rule best = *rule;
+    best.region = (struct region){0};
+    best.evidence.in = n->in;
+    best.evidence.share = (double)n->in / (double)(n->in + n->lost);
+    return is_better(&best, than);
 }
 
 static void weigh(const struct search *search, struct rule *rule, struct weighing *w)
@@ -329,8 +360,7 @@ static void tell(struct search *search, struct rule *rule, const struct weighing
 void rule_label(struct search *search, struct rule *rule)
 {
     struct weighing w = {0};
-    size_t in = 0, out = 0;
-    label_all(search, rule, &w, &in, &out);
+    label_all(search, rule, &w, 0);
     weigh(search, rule, &w);
 }
 
@@ -362,14 +392,14 @@ void rule_try(struct search *search, struct rule *rule)
 {
     struct sample *s = search->sample;
     struct weighing w = {0};
-    size_t in = 0, out = 0;
     rule->channel = s->channel;
     rule->region = (struct region){0};
     search->tried++;
-    label_all(search, rule, &w, &in, &out);
-    rule->evidence = (struct evidence){.in = in, .out = out};
-    if (in < UNITS_LEAST ||
-        (out * 10000 > in && !region_fit(s, search->labels, &rule->region) && !fit_rows(search, rule)))
+    const struct count n = label_all(search, rule, &w, UNITS_LEAST);
+    const size_t out = n.lost + n.against;
+    rule->evidence = (struct evidence){.in = n.in, .out = out};
+    if (n.in < UNITS_LEAST || !(may_be_better(rule, &n, &search->best) || may_be_better(rule, &n, &search->second)) ||
+        (out * 10000 > n.in && !region_fit(s, search->labels, &rule->region) && !fit_rows(search, rule)))
         return;
     weigh(search, rule, &w); /* labels are as fit_rows() has left them */
     if (!w.in || !nearly_all(w.in, w.told))

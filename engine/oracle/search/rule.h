@@ -13,8 +13,8 @@
 #include "engine/oracle/search/map.h"
 #include "engine/oracle/search/region.h"
 
-/* A new kind is a line here, what it gives in rule_forward() (forward.c, rows.c), who proposes it (propose_*.c), its
-   sentence in rule_say() (say.c), and a row of docs/rules.md. */
+/* A new kind is a line here, its rows of gives[] (forward.c) and says[] (say.c), who proposes it (propose_*.c), and a
+   row of docs/rules.md. */
 enum rule_kind {
     RULE_NONE,
     RULE_RESULT,    /* the result is factor * it + plus, times a row vector to a power */
@@ -129,11 +129,14 @@ enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAM
 
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
    the latter counted from 0, from that of the head's first row, or from that of the first key. */
+enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements the one that is turned already */
+
 struct turned {
     struct rope by;
-    int angles;   /* enum asc_rope: whose pairs the angles are counted by */
-    double times; /* how often; 0: it is not; -1: the other way */
-    int pitch;    /* of the table, in angles; 0: its own, or no table at all */
+    enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
+    int angles;       /* enum asc_rope: whose pairs the angles are counted by */
+    double times;     /* how often; 0: it is not; -1: the other way */
+    int pitch;        /* of the table, in angles; 0: its own, or no table at all */
     bool by_row, from_first, from_key;
 };
 
@@ -204,7 +207,7 @@ struct rule {
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
-    bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0 */
+    bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     struct turned turned;   /* RULE_TURNED */
     struct lane_bits lanes; /* RULE_LANES */
@@ -265,8 +268,6 @@ int piece_elements(const struct sample_tile *t, enum asc_channel ch); /* in 16 b
 double kept_part(const struct sample *s, const struct sample_tile *t, size_t i);
 /* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */
 int weight_from(const struct rule *rule, int row, int key);
-bool rows_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                  double *bound);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
 int group_of(const struct coding *coding, int row);
 int scale_part_of(const struct coding *coding, int col);
@@ -275,28 +276,8 @@ int scale_part_of(const struct coding *coding, int col);
 enum { SCALE_AXES = 3 };
 double scale_by(const struct search *search, const struct rule *rule, const int place[SCALE_AXES], int head);
 bool is_coded(const struct source *source);
-bool scale_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                   double *bound);
-bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                       double *bound);
-void quantized_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
-bool turned_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                    double *bound);
-void turned_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
-bool seen_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                  double *bound);
-bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                     double *bound);
-bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                   double *bound);
-bool sum_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                 double *bound);
-void sum_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 int lane_bits_of(int x, struct lane_bits b);
 void lane_bits_words(struct lane_bits b, const char *of, char *out, size_t bytes); /* "c / 4 mod 8" */
-bool lanes_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                   double *bound);
-void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 /* Weights of splits that people merge by, in place of exp(lse_s). */
 struct merge_formula {
     double of_lse, of_m;
@@ -304,16 +285,7 @@ struct merge_formula {
 };
 enum { MERGE_FORMULAS = 7 };
 extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
-bool splits_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                    double *bound);
-bool carried_forward(const struct search *search, const struct sample_tile *t, double *want, double *bound);
-void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
-void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
-bool formula_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                     double *bound);
-void formula_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
-void score_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);
@@ -321,9 +293,14 @@ void search_formula(const struct search *search, const struct sample_tile *t, co
 /* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it. */
 double rule_rounded(const struct rule *rule, double x);
 
-/* What the rule gives for a tile. false: it says nothing there. */
-bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
-                  double *bound);
+/* What a rule of one kind gives for a tile; false: it says nothing there. Its sentence, without its region. */
+typedef bool rule_gives(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                        double *bound);
+typedef void rule_says(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
+rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_forward, operand_forward, score_forward,
+    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward;
+rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say;
+rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */
 enum { RULE_BITS_MORE = 30 };

@@ -133,6 +133,7 @@ static void fill_cells(struct sample *s, struct sample_tile *t, const struct mat
         for (int col = 0; col < t->cols; col++) {
             const enum cell_state cell = cell_of(t, captured, r, col);
             t->cell[(size_t)r * (size_t)t->cols + (size_t)col] = (uint8_t)cell;
+            t->any_wrong = t->any_wrong || cell == CELL_WRONG;
             s->wrong += cell == CELL_WRONG;
             s->right += cell == CELL_RIGHT;
         }

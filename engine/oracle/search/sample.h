@@ -18,6 +18,7 @@ struct sample_tile {
     int kv_head, kv, turn;       /* turn: how many tiles of its state were visited before it */
     int before, next;            /* tiles of the sample, visited just before and after it in the same state; -1: none */
     int rows, cols;
+    bool any_wrong;                   /* some element is wrong, when the sample was taken */
     bool cut;                         /* some row does not see all of it */
     bool is_kv;                       /* its rows are those of a kv tile, else of a q tile */
     bool unlimited;                   /* as in struct comparison */

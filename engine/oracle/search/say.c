@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -141,8 +142,9 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, " plus %.6g", rule->plus);
 }
 
-static void say_result(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_result(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     char number[96];
     if (rule->entry != ENTRY_ONE) {
         add(out, bytes, "%s is what it should be %s ", stage, rule->power < 0 ? "divided by" : "times");
@@ -232,8 +234,9 @@ static bool say_set_bit(const struct map *map, int low, char *out, size_t bytes)
     return true;
 }
 
-static void say_vector(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_vector(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     static const char *const roles[VECTOR_SLOTS] = {
         [SLOT_M] = "m", [SLOT_M_PREV] = "m_prev", [SLOT_ALPHA] = "α", [SLOT_L] = "l", [SLOT_SUM] = "the sum"};
     const bool before = rule->slot == SLOT_L && s->channel == asc_l;
@@ -271,8 +274,9 @@ static void say_coefficient(double factor, double power, const char *of, char *o
     add(out, bytes, "%s", of);
 }
 
-static void say_terms(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_terms(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     const char *old = s->channel == asc_l ? "l_prev" : "u_prev", *fresh = s->channel == asc_l ? "Σ p" : "p v";
     add(out, bytes, "%s = ", stage);
     if (rule->old_factor != 0)
@@ -291,8 +295,9 @@ static void say_terms(const struct sample *s, const struct rule *rule, const cha
         add(out, bytes, ": the tiles before are not rescaled");
 }
 
-static void say_keys(const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_keys(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     static const struct noun key = {"key", "keys", "c"};
     char which[96] = "";
     say_condition(&rule->keys, &key, which, sizeof which);
@@ -308,8 +313,9 @@ static void say_keys(const struct rule *rule, const char *stage, char *out, size
         add(out, bytes, "%s counts %s%s %g times", stage, which, tiles, rule->weight);
 }
 
-static void say_dims(const struct rule *rule, char *out, size_t bytes)
+static void say_dims(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    (void)s;
     static const struct noun element = {"element", "elements", "d"};
     char which[96] = "";
     say_condition(&rule->keys, &element, which, sizeof which);
@@ -349,15 +355,17 @@ static void say_sum(const struct sample *s, double a, const char *x, double b, c
         add(out, bytes, "0");
 }
 
-static void say_exponent(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_exponent(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     add(out, bytes, "%s = exp(", stage);
     say_sum(s, rule->factor, s->channel == asc_p ? "s" : "m_prev", -rule->power, "m", rule->plus, out, bytes);
     add(out, bytes, ")%s", rule->power == 0 ? ": m is not subtracted" : "");
 }
 
-static void say_logarithm(const struct sample *s, const struct rule *rule, const char *stage, char *out, size_t bytes)
+static void say_logarithm(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    const char *stage = channel_label(s->channel);
     add(out, bytes, "%s = ", stage);
     say_sum(s, rule->factor, "m", rule->power, "ln l", rule->plus, out, bytes);
 }
@@ -379,7 +387,16 @@ static void say_sink(const struct sample *s, const struct rule *rule, char *out,
     add(out, bytes, ")");
 }
 
-static void say_scale(const struct rule *rule, char *out, size_t bytes)
+/* How heads are counted; of one batch alone nothing tells. */
+static const char *head_count_words(const struct sample *s, bool of_batch)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->tiles[i].at[0] > 0)
+            return of_batch ? " of the batch" : ", counted through the batches";
+    return "";
+}
+
+static void say_scale(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
     const char *operand = channel_label(f->operand), *tensor = channel_label(f->tensor);
@@ -421,8 +438,8 @@ static void say_scale(const struct rule *rule, char *out, size_t bytes)
     }
     if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
-        add(out, bytes, ", head %s %s h, counted through the batches", words,
-            f->by_query ? "for query head" : "where it should be");
+        add(out, bytes, ", head %s %s h%s", words, f->by_query ? "for query head" : "where it should be",
+            head_count_words(s, false));
     }
 }
 
@@ -508,6 +525,11 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s rows that lie %d elements apart and are read %d apart", said ? "," : "", rule->map.a * unit,
             rule->map.b * unit);
         said = true;
+    } else if (rule->map.kind == MAP_PLUS && f->span && f->whole) {
+        const int by = rule->map.a * f->span;
+        add(out, bytes, "%s, row after row, the element %d %s the one that is wanted", said ? "," : "", abs(by),
+            by < 0 ? "before" : "behind");
+        said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
         said = true;
@@ -538,8 +560,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     if (f->head.kind != MAP_SAME || f->by_query) {
         map_words(&f->head, "h", words, sizeof words);
         add(out, bytes, "%s %shead %s %s h%s", said ? ", of" : " that of", f->tensor == asc_q ? "" : "kv ", words,
-            f->by_query ? "for query head" : "where it should be",
-            f->of_batch ? " of the batch" : ", counted through the batches");
+            f->by_query ? "for query head" : "where it should be", head_count_words(s, f->of_batch));
     }
     if (f->partly) {
         add(out, bytes, " in its ");
@@ -547,8 +568,9 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     }
 }
 
-static void say_seen(const struct rule *rule, char *out, size_t bytes)
+static void say_seen(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    (void)s;
     char words[128];
     const char *limit = rule->rows.hidden ? "first" : "last";
     if (rule->col_map.kind == MAP_BITS) {
@@ -584,8 +606,9 @@ static void say_seen(const struct rule *rule, char *out, size_t bytes)
             rule->rows.packed);
 }
 
-static void say_weight(const struct rule *rule, char *out, size_t bytes)
+static void say_weight(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    (void)s;
     if (rule->map.kind == MAP_PITCH) {
         add(out, bytes, "rows of P lie %d weights apart and are read %d apart on the way to U", rule->map.a,
             rule->map.b);
@@ -595,8 +618,10 @@ static void say_weight(const struct rule *rule, char *out, size_t bytes)
     say_bits(&rule->map, rule->keys.a, "key", out, bytes);
 }
 
-static void say_unguarded(const struct sample *s, const char *stage, char *out, size_t bytes)
+static void say_unguarded(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
+    (void)rule;
+    const char *stage = channel_label(s->channel);
     add(out, bytes, "%s is NaN %s", stage,
         s->channel <= asc_v            ? "where all rows of a scale are zero"
         : s->channel < asc_o           ? "in rows that have seen no key"
@@ -604,20 +629,14 @@ static void say_unguarded(const struct sample *s, const char *stage, char *out, 
                                        : "in rows without any key");
 }
 
-void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+/* Of kinds that a line or two are enough for. */
+static void say_plain(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
-    char row[96], col[96], region[128];
-    out[0] = '\0';
+    char row[96], col[96];
     switch (rule->kind) {
-    case RULE_RESULT:
-        say_result(s, rule, stage, out, bytes);
-        break;
     case RULE_CONSTANT:
         add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0, rule->masked ? " where -inf is wanted" : "");
-        break;
-    case RULE_UNGUARDED:
-        say_unguarded(s, stage, out, bytes);
         break;
     case RULE_ROUNDED:
         if (rule->limit > 0)
@@ -660,66 +679,30 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
         add(out, bytes, "%s is ", stage);
         say_entry(s, rule, out, bytes);
         break;
-    case RULE_VECTOR:
-        say_vector(s, rule, stage, out, bytes);
+    default:
         break;
-    case RULE_EXPONENT:
-        say_exponent(s, rule, stage, out, bytes);
-        break;
-    case RULE_LOGARITHM:
-        say_logarithm(s, rule, stage, out, bytes);
-        break;
-    case RULE_SINK:
-        say_sink(s, rule, out, bytes);
-        break;
-    case RULE_SCALE:
-        say_scale(rule, out, bytes);
-        break;
-    case RULE_TERMS:
-        say_terms(s, rule, stage, out, bytes);
-        break;
-    case RULE_KEYS:
-        say_keys(rule, stage, out, bytes);
-        break;
-    case RULE_DIMS:
-        say_dims(rule, out, bytes);
-        break;
-    case RULE_ROWS:
-        say_rows(s, rule, out, bytes);
-        break;
-    case RULE_SEEN:
-        say_seen(rule, out, bytes);
-        break;
-    case RULE_OPERAND:
-        operand_say(s, rule, out, bytes);
-        break;
-    case RULE_SUMMED:
-        sum_say(s, rule, out, bytes);
-        break;
-    case RULE_LANES:
-        lanes_say(s, rule, out, bytes);
-        break;
-    case RULE_SPLITS:
-        splits_say(s, rule, out, bytes);
-        break;
-    case RULE_QUANTIZED:
-        quantized_say(s, rule, out, bytes);
-        break;
-    case RULE_TURNED:
-        turned_say(s, rule, out, bytes);
-        break;
-    case RULE_FORMULA:
-        formula_say(s, rule, out, bytes);
-        break;
-    case RULE_SCORE:
-        score_say(s, rule, out, bytes);
-        break;
-    case RULE_WEIGHT:
-        say_weight(rule, out, bytes);
-        break;
-    case RULE_NONE:
-        return;
     }
+}
+
+static rule_says *const says[] = {
+    [RULE_RESULT] = say_result,       [RULE_CONSTANT] = say_plain,    [RULE_UNGUARDED] = say_unguarded,
+    [RULE_ROUNDED] = say_plain,       [RULE_PLACE] = say_plain,       [RULE_STALE] = say_plain,
+    [RULE_ADDED] = say_plain,         [RULE_CARRIED] = say_plain,     [RULE_IS] = say_plain,
+    [RULE_VECTOR] = say_vector,       [RULE_EXPONENT] = say_exponent, [RULE_LOGARITHM] = say_logarithm,
+    [RULE_SINK] = say_sink,           [RULE_TERMS] = say_terms,       [RULE_KEYS] = say_keys,
+    [RULE_DIMS] = say_dims,           [RULE_SCALE] = say_scale,       [RULE_WEIGHT] = say_weight,
+    [RULE_ROWS] = say_rows,           [RULE_SEEN] = say_seen,         [RULE_OPERAND] = operand_say,
+    [RULE_SUMMED] = sum_say,          [RULE_LANES] = lanes_say,       [RULE_SPLITS] = splits_say,
+    [RULE_QUANTIZED] = quantized_say, [RULE_TURNED] = turned_say,     [RULE_FORMULA] = formula_say,
+    [RULE_SCORE] = score_say};
+
+void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    char region[128];
+    out[0] = '\0';
+    if (rule->kind == RULE_NONE)
+        return;
+    says[rule->kind](s, rule, out, bytes);
     region_say(&rule->region, region, sizeof region);
     add(out, bytes, "%s", region);
 }

@@ -369,8 +369,10 @@ static bool is_right(const struct sample_tile *t)
 }
 
 /* At the first tile of a work item m_prev, l_prev and u_prev are what the item before has left. */
-bool carried_forward(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+bool carried_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                     double *bound)
 {
+    (void)rule;
     const struct oracle_case *c = NULL;
     const size_t R = query_rows(t), D = (size_t)t->c->head_dim_v;
     double *m = search->rows[1], *l = search->rows[2], *u = search->operand;

@@ -25,12 +25,14 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
     for (int i = 0; i < pairs && how->times != 0; i++) {
         int32_t pair[2];
         asc_rope_pair(how->by.kind, how->by.dim, i, pair);
-        for (int k = 0; k < 2; k++) {
-            const int d = pair[k], at = how->angles == how->by.kind    ? i
-                                        : how->angles == ASC_ROPE_HALF ? d % pairs
-                                                                       : d / 2;
+        for (int turn = 0; turn < 2; turn++) {
+            const int k = how->reuse == REUSE_SECOND ? !turn : turn, d = pair[k],
+                      at = how->angles == how->by.kind    ? i
+                           : how->angles == ASC_ROPE_HALF ? d % pairs
+                                                          : d / 2;
             const double by = how->times * angle(how, own, position, at);
-            out[d] = x[d] * cos(by) + (k ? 1 : -1) * x[pair[!k]] * sin(by);
+            const double other = (how->reuse && turn ? out : x)[pair[!k]];
+            out[d] = x[d] * cos(by) + (k ? 1 : -1) * other * sin(by);
         }
     }
 }
@@ -84,7 +86,9 @@ static void make_operand(const struct search *search, const struct rule *rule, c
 {
     const int D = t->c->head_dim;
     const double fold = ch == asc_q ? values_fold(t->c) : 1;
-    double *row = search->rows[2];
+    double *row = search->rows[2], unit = 0, half_tiny = 0;
+    if (rule->turned.reuse) /* which may have been rounded to its type */
+        bound_narrow(t->c->turned_type, &unit, &half_tiny);
     for (int line = 0; line < turned_lines(search, t, ch); line++, out += D, loose += D) {
         int plus;
         const int to = map_at(&rule->map, turned_index(&rule->turned, t, ch, line, &plus)) + plus;
@@ -92,7 +96,7 @@ static void make_operand(const struct search *search, const struct rule *rule, c
         turned_row(&rule->turned, &t->c->rope, to, row, D, out);
         for (int d = 0; d < D; d++) {
             out[d] *= fold;
-            loose[d] = turned_error(&rule->turned, t->c, to) * most + BOUND_TINY;
+            loose[d] = (turned_error(&rule->turned, t->c, to) + unit) * most + half_tiny + BOUND_TINY;
         }
     }
 }
@@ -159,6 +163,9 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
         SAY(how->times == 2 ? " twice" : " three times");
     else if (how->times != 1)
         SAY(" by %g of the angle", how->times);
+    if (how->reuse)
+        SAY(" in place: the %s element of each pair is made of the %s one that is turned already",
+            how->reuse == REUSE_FIRST ? "second" : "first", how->reuse == REUSE_FIRST ? "first" : "second");
     const char *and = "";
     if (how->by.kind != own->kind) {
         say_pairs(&how->by, words, sizeof words);

@@ -7,6 +7,7 @@
 #include "engine/oracle/search/map.h"
 #include "engine/oracle/search/region.h"
 #include "engine/oracle/search/solve.h"
+#include "engine/oracle/search/turned.h"
 #include <math.h>
 #include <string.h>
 
@@ -184,12 +185,36 @@ static void numbers_are_recognized(void **state)
     assert_false(constant_near(&c, NAN, 1e-6, &value, &bits, words));
 }
 
+static void a_pair_that_is_turned_in_place_uses_what_it_has_just_made(void **state)
+{
+    (void)state;
+    const struct rope rope = {.kind = ASC_ROPE_HALF, .dim = 4, .base = 100};
+    const double x[] = {1, 2, 3, 4}, by[] = {3, 0.3}; /* position 3: 3 * 100^0 and 3 * 100^-(1/2) */
+    for (int reuse = REUSE_NONE; reuse <= REUSE_SECOND; reuse++) {
+        const struct turned how = {.by = rope, .reuse = (enum reuse)reuse, .angles = ASC_ROPE_HALF, .times = 1};
+        double out[4];
+        turned_row(&how, &rope, 3, x, 4, out);
+        for (int i = 0; i < 2; i++) {
+            double a = x[i], b = x[i + 2];
+            const double first = a * cos(by[i]) - b * sin(by[i]), second = b * cos(by[i]) + a * sin(by[i]);
+            a = reuse == REUSE_FIRST ? first : a;
+            b = reuse == REUSE_SECOND ? second : b;
+            assert_true(fabs(out[i] - (reuse == REUSE_SECOND ? x[i] * cos(by[i]) - b * sin(by[i]) : first)) < 1e-12);
+            assert_true(fabs(out[i + 2] - (reuse == REUSE_FIRST ? x[i + 2] * cos(by[i]) + a * sin(by[i]) : second)) <
+                        1e-12);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_are_found_and_said), cmocka_unit_test(scattered_pairs_have_no_map),
-        cmocka_unit_test(conditions_are_found),    cmocka_unit_test(equations_that_say_nothing_are_told),
+        cmocka_unit_test(maps_are_found_and_said),
+        cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(conditions_are_found),
+        cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),
+        cmocka_unit_test(a_pair_that_is_turned_in_place_uses_what_it_has_just_made),
     };
     return cmocka_run_group_tests_name("oracle: search parts", tests, NULL, NULL);
 }

@@ -9,15 +9,20 @@
 #include "engine/oracle/search/search.h"
 #include <cmocka.h>
 
-static void expect(enum asc_channel ch, struct rule rule, const char *words)
+static void expect_in(int batch, enum asc_channel ch, struct rule rule, const char *words)
 {
     const struct oracle_case c = {.scale = 0.125, .head_dim = 64, .head_dim_v = 64};
-    struct sample_tile tile = {.c = &c};
+    struct sample_tile tile = {.c = &c, .at = {batch, 0, 0}};
     const struct sample sample = {.channel = ch, .tiles = &tile, .n = 1};
     char said[SENTENCE_BYTES];
     rule.channel = ch;
     rule_say(&sample, &rule, said, sizeof said);
     assert_string_equal(said, words);
+}
+
+static void expect(enum asc_channel ch, struct rule rule, const char *words)
+{
+    expect_in(1, ch, rule, words);
 }
 
 static struct rule of(enum rule_kind kind)
@@ -111,6 +116,10 @@ static void a_scale_is_that_of_another_group_or_head(void **state)
            "K gets the scale of another group and head: group g - 1 where group g is wanted, head h + 1 where it "
            "should be "
            "h, counted through the batches");
+    /* How heads of other batches are counted a first one alone does not tell. */
+    expect_in(0, asc_k, scale,
+              "K gets the scale of another group and head: group g - 1 where group g is wanted, head h + 1 where it "
+              "should be h");
     scale.rows.head.kind = MAP_SAME;
     expect(asc_k, scale, "K gets the scale of another group: group g - 1 where group g is wanted");
     scale.rows.by_query = true;
@@ -144,6 +153,29 @@ static void maps_of_bits(void **state)
     expect(asc_s, place, "S holds row r' (0 2 1 3 for r = 0 to 3), column c where row r, column c is wanted");
 }
 
+static void what_is_read_further_on_turned_in_place_or_rounded(void **state)
+{
+    (void)state;
+    struct rule rows = of(RULE_ROWS), turned = of(RULE_TURNED), codes = of(RULE_QUANTIZED);
+    rows.rows.operand = rows.rows.tensor = asc_v;
+    rows.rows.whole = true;
+    rows.rows.span = 8;
+    rows.map = (struct map){.kind = MAP_PLUS, .a = -3};
+    expect(asc_v, in(rows, AXIS_BATCH, EQUAL, 1),
+           "V holds, row after row, the element 24 before the one that is wanted in batch 1");
+    turned.rows.operand = asc_k;
+    turned.turned.times = 1;
+    turned.turned.reuse = REUSE_SECOND;
+    expect(asc_k, turned,
+           "K is turned in place: the first element of each pair is made of the second one that is turned already");
+    codes.cuts = true;
+    codes.plus = 0.5;
+    expect(
+        asc_q, codes,
+        "codes of Q are rounded by adding 0.5 and cutting off, as is right of positive ones alone: negative ones are "
+        "one too high");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +185,7 @@ int main(void)
         cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
         cmocka_unit_test(a_scale_is_that_of_another_group_or_head),
         cmocka_unit_test(maps_of_bits),
+        cmocka_unit_test(what_is_read_further_on_turned_in_place_or_rounded),
     };
     return cmocka_run_group_tests_name("oracle: search, in words", tests, NULL, NULL);
 }
