@@ -21,7 +21,9 @@ static int show(const struct session *s, enum view_id view, int cols, int rows, 
                        SCREEN_MIN_ROWS, cols, rows);
     if (canvas_init(canvas, cols, rows, ascii) != 0)
         return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
-    const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(view, s, cols, rows)};
+    const struct view_state vs = {.now = clock_seconds(),
+                                  .top = view_start_top(view, s, cols, rows),
+                                  .selected = views[view]->begin ? views[view]->begin(s) : 0};
     view_draw(view, s, canvas, &vs);
     if (canvas->no_memory) {
         canvas_free(canvas);
