@@ -300,7 +300,7 @@ static int by_build(const void *a, const void *b)
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-static int save(const struct sweeping *w, struct err *err)
+static int save_file(const struct sweeping *w, struct err *err)
 {
     return w->o->output ? sweep_write(&w->sweep, w->o->output, err) : 0;
 }
@@ -309,7 +309,7 @@ static int save(const struct sweeping *w, struct err *err)
 static int run_points(struct sweeping *w, struct err *err)
 {
     struct sweep *sweep = &w->sweep;
-    struct sweep_point **order = malloc((sweep->n + 1) * sizeof(*order));
+    struct sweep_point **order = malloc((sweep->n + 1) * sizeof(void *));
     double saved = clock_seconds();
     char why[TRIAL_FOUND_BYTES], line[64];
     size_t bad = 0;
@@ -322,8 +322,8 @@ static int run_points(struct sweeping *w, struct err *err)
         set_result(order[i], SWEEP_NOT_TRIED, "the sweep has not come to it");
     }
     for (size_t i = 0; i < sweep->n; i += ROUND)
-        qsort(order + i, sweep->n - i < ROUND ? sweep->n - i : ROUND, sizeof(*order), by_build);
-    failed = save(w, err); /* what is killed leaves a file that says so */
+        qsort(order + i, sweep->n - i < ROUND ? sweep->n - i : ROUND, sizeof(void *), by_build);
+    failed = save_file(w, err); /* what is killed leaves a file that says so */
     for (size_t i = 0; i < sweep->n && !failed; i++) {
         struct err own = {0};
         snprintf(line, sizeof line, "point %zu of %zu, %zu fail", i + 1, sweep->n, bad);
@@ -342,7 +342,7 @@ static int run_points(struct sweeping *w, struct err *err)
         }
         if (clock_seconds() - saved > SAVE_S) {
             saved = clock_seconds();
-            failed = save(w, err);
+            failed = save_file(w, err);
         }
     }
     free(order);
@@ -528,7 +528,7 @@ static bool chooses_builds(const struct sweep *s)
     return sweep_build_order(s, &a, &b) != 0;
 }
 
-static int sweep(struct sweeping *w, struct err *err)
+static int run_sweep(struct sweeping *w, struct err *err)
 {
     const struct options *o = w->o;
     w->watch.begun = clock_seconds();
@@ -565,7 +565,7 @@ int command_sweep(const struct options *o, struct err *err)
     w.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
     sweep_init(&w.sweep);
     trial_watch_init(&w.watch);
-    const int status = sweep(&w, err);
+    const int status = run_sweep(&w, err);
     text_progress("");
     session_free(w.s);
     recorder_free(&w.ask);

@@ -169,7 +169,7 @@ static bool get_bool(struct reading *r, const json_t *of, const char *key)
     return json_is_true(x);
 }
 
-static char *own(struct reading *r, const char *text)
+static char *copy_text(struct reading *r, const char *text)
 {
     char *copy = strdup(text);
     if (!copy && !r->failed) {
@@ -183,7 +183,7 @@ static char *own(struct reading *r, const char *text)
 static char *own_text(struct reading *r, const json_t *of, const char *key)
 {
     const char *text = get_text(r, of, key);
-    return text[0] ? own(r, text) : NULL;
+    return text[0] ? copy_text(r, text) : NULL;
 }
 
 /* Owned texts of a list; what is none is refused. */
@@ -197,7 +197,7 @@ static char **own_texts(struct reading *r, const json_t *of, const char *key, in
         const json_t *x = json_array_get(list, i);
         if (!json_is_string(x))
             refuse(r, "expected texts in `%s`", key);
-        else if ((out[*n] = own(r, json_string_value(x))))
+        else if ((out[*n] = copy_text(r, json_string_value(x))))
             ++*n;
     }
     if (!out)
@@ -225,7 +225,7 @@ static void read_common(struct reading *r, const json_t *common, struct sweep *s
         refuse(r, "it has more than %d axes", SWEEP_AXES);
     for (size_t i = 0; i < json_array_size(axes) && !r->failed; i++) {
         struct sweep_axis *axis = &s->axis[s->n_axes++];
-        axis->key = own(r, get_text(r, json_array_get(axes, i), "key"));
+        axis->key = copy_text(r, get_text(r, json_array_get(axes, i), "key"));
         axis->value = own_texts(r, json_array_get(axes, i), "values", &axis->n);
         if (axis->n < 1 || axis->n > 4096)
             refuse(r, "expected 1 to 4096 values of an axis");
@@ -280,8 +280,10 @@ static void read_all(struct reading *r, const json_t *json, struct sweep *s)
     if (s->error_status)
         s->error = own_text(r, json, "error");
     s->point = calloc(json_array_size(points) + 1, sizeof *s->point);
-    if (!s->point)
+    if (!s->point) {
         refuse(r, "there is no memory for it");
+        return;
+    }
     for (size_t i = 0; i < json_array_size(points) && !r->failed; i++) {
         read_point(r, json_array_get(points, i), s, &s->point[s->n++]);
         if (s->n > 1 && s->point[s->n - 1].number <= s->point[s->n - 2].number)

@@ -194,7 +194,8 @@ static int make_sets(struct search *s)
         }
     }
     s->none = choose(s, s->n_all, s->n_bad);
-    qsort(s->literal, (size_t)s->n, sizeof *s->literal, by_bits);
+    if (s->n)
+        qsort(s->literal, (size_t)s->n, sizeof *s->literal, by_bits);
     for (int i = 0; i < s->n; i++) {
         struct literal *l = &s->literal[i];
         l->set = s->sets + (size_t)i * s->words;
@@ -376,12 +377,13 @@ static void keep(struct found *beam, int *n, const struct found *f)
 static int find_best(const struct search *s, struct sweep_rules *out)
 {
     struct found beam[2][BEAM];
-    uint64_t *set = malloc(2 * s->words * sizeof *set), *both = set + s->words;
+    uint64_t *set = malloc(2 * s->words * sizeof *set);
     struct sweep_rule best = {.n = 0};
     struct found which = {.n = 0};
     int n = 1;
     if (!set)
         return -1;
+    uint64_t *both = set + s->words;
     beam[0][0] = (struct found){.n = 0};
     for (int terms = 1; terms <= SWEEP_TERMS; terms++) {
         const struct found *from = beam[(terms - 1) % 2];

@@ -125,7 +125,7 @@ static int add_derived(const struct sweep *s, struct made_table *m, int d)
 static int make_table(const struct sweep *s, struct made_table *m)
 {
     *m = (struct made_table){.divisors = {s->bc, s->br}};
-    m->of = malloc((s->n + 1) * sizeof *m->of);
+    m->of = malloc((s->n + 1) * sizeof(void *));
     m->bad = malloc((s->n + 1) * sizeof *m->bad);
     m->at = malloc((s->n + 1) * (SWEEP_AXES + DERIVED) * sizeof *m->at);
     if (!m->of || !m->bad || !m->at)
