@@ -24,12 +24,16 @@
 
 struct sweeping {
     const struct options *o;
+    const char *path;
+    const char *output; /* where it is saved meanwhile; NULL: nowhere */
     struct trial_watch watch;
     struct session *s;    /* owned */
     struct recorder ask;  /* asks for plans */
     struct scenario base; /* owned */
     struct sweep sweep;
-    bool of_builds; /* some axis chooses a build: one that cannot be made is a point's, not the sweep's */
+    const struct sweep *like; /* whose points are run again; NULL: points are drawn */
+    struct sweep read;        /* owned: the one that --over names */
+    bool of_builds;           /* some axis chooses a build: one that cannot be made is a point's, not the sweep's */
 };
 
 /* ---- what it is about ---- */
@@ -125,7 +129,7 @@ static int write_command(struct sweeping *w, struct err *err)
     const struct options *o = w->o;
     static const char *const inputs[] = {" --q ", " --k ", " --v ", " --inputs "};
     char out[COMMAND_BYTES] = "attnscope sweep ", number[32];
-    add_word(out, o->files[0][0] == '-' ? "./" : "", o->files[0]);
+    add_word(out, w->path[0] == '-' ? "./" : "", w->path);
     add_words(out, " --over ", &o->over);
     snprintf(number, sizeof number, "%d", o->runs);
     add_word(out, " --runs ", o->runs ? number : NULL);
@@ -151,6 +155,25 @@ static int write_command(struct sweeping *w, struct err *err)
     return w->sweep.command ? 0 : err_no_memory(err, "", "the sweep");
 }
 
+/* What a sweep that is to be run again says of all points, but how its kernel is built. */
+static int take_base_of(struct sweeping *w, const struct sweep *like, struct err *err)
+{
+    struct scenario *s = &w->s->subject.scenario;
+    for (int i = 0; i < like->n_base; i++) {
+        const char *word = like->base[i], *dot = strchr(word, '.'), *equals = strchr(word, '=');
+        char section[32] = "", name[64] = "";
+        if (dot && equals && dot < equals) {
+            snprintf(section, sizeof section, "%.*s", (int)(dot - word), word);
+            snprintf(name, sizeof name, "%.*s", (int)(equals - dot - 1), dot + 1);
+        }
+        const int id = scenario_key_find(section, name);
+        if (id >= 0 && scenario_keys[id].section != SECTION_SCENARIO && !scenario_stated(s, (enum scenario_key_id)id) &&
+            sweep_set(s, word, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The base, the axes and the points. On a thread: it may build. */
 static int plan_sweep(void *ctx, const struct runner_progress *progress, struct err *err)
 {
@@ -158,7 +181,15 @@ static int plan_sweep(void *ctx, const struct runner_progress *progress, struct 
     struct sweep *sweep = &w->sweep;
     struct asc_plan plan;
     const struct options *o = w->o;
-    if (find_base(w, progress, err) != 0 || sweep_take_base(sweep, &w->s->subject.scenario, err) != 0)
+    const bool named = o->over.n && path_ends_in(o->over.word[0], ".json") && !w->like;
+    if (named && (o->over.n > 1 || o->runs || o->sample))
+        return err_set(err, ERR_USAGE, "--over", "%s brings all axes and points: no other --over, --runs or --sample",
+                       o->over.word[0]);
+    if (named && sweep_read(o->over.word[0], &w->read, err) != 0)
+        return -1;
+    const struct sweep *like = named ? &w->read : w->like;
+    if ((like && take_base_of(w, like, err) != 0) || find_base(w, progress, err) != 0 ||
+        sweep_take_base(sweep, &w->s->subject.scenario, err) != 0)
         return -1;
     snprintf(sweep->kernel, sizeof sweep->kernel, "%s", runner_short_path(w->s->subject.scenario.kernel));
     scenario_init(&w->base);
@@ -172,6 +203,8 @@ static int plan_sweep(void *ctx, const struct runner_progress *progress, struct 
         return -1;
     sweep->br = plan.br;
     sweep->bc = plan.bc;
+    if (like)
+        return sweep_take_points(sweep, like, err);
     sweep->sample = (uint64_t)o->sample;
     const struct sweep_kernel kernel = {&w->base, takes, w};
     int failed = o->over.n ? 0 : sweep_add(sweep, "shape,mask,dtype,fill,seed", &kernel, err);
@@ -302,7 +335,7 @@ static int by_build(const void *a, const void *b)
 
 static int save_file(const struct sweeping *w, struct err *err)
 {
-    return w->o->output ? sweep_write(&w->sweep, w->o->output, err) : 0;
+    return w->output ? sweep_write(&w->sweep, w->output, err) : 0;
 }
 
 /* The points in rounds; in a round, those of one build one after the other. */
@@ -533,11 +566,10 @@ static int run_sweep(struct sweeping *w, struct err *err)
     const struct options *o = w->o;
     w->watch.begun = clock_seconds();
     snprintf(w->watch.label, sizeof w->watch.label, "asking for its plan");
-    if (options_open(o, o->files[0], &w->s, err) != 0)
+    if (options_open(o, w->path, &w->s, err) != 0)
         return -1;
     if (!w->s->subject.has_scenario)
-        return err_set(err, ERR_INPUT, o->files[0],
-                       "is a saved trace: a sweep runs a kernel (.cu) or a scenario (.ini)");
+        return err_set(err, ERR_INPUT, w->path, "is a saved trace: a sweep runs a kernel (.cu) or a scenario (.ini)");
     if (trial_work(&w->watch, plan_sweep, w, err) != 0)
         return err->code != ERR_CANCELLED
                    ? -1
@@ -552,25 +584,37 @@ static int run_sweep(struct sweeping *w, struct err *err)
         return -1;
     w->sweep.ended = true;
     w->sweep.seconds = clock_seconds() - w->watch.begun;
-    return sweep_find(&w->sweep, err) != 0 ? -1 : write_results(o, &w->sweep, err);
+    return sweep_find(&w->sweep, err);
 }
 
-int command_sweep(const struct options *o, struct err *err)
+int sweep_kernel(const struct options *o, const char *path, const char *output, const struct sweep *like,
+                 struct sweep *out, struct err *err)
 {
-    struct sweeping w = {.o = o};
-    if (check_usage(o, err) != 0 || check_outputs(o, err) != 0)
-        return -1;
-    if (o->merge)
-        return merge(o, err);
+    struct sweeping w = {.o = o, .path = path, .output = output, .like = like};
     w.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
     sweep_init(&w.sweep);
+    sweep_init(&w.read);
     trial_watch_init(&w.watch);
-    const int status = run_sweep(&w, err);
+    const int failed = run_sweep(&w, err);
     text_progress("");
     session_free(w.s);
     recorder_free(&w.ask);
     scenario_free(&w.base);
-    sweep_free(&w.sweep);
+    sweep_free(&w.read);
     trial_watch_end(&w.watch);
+    *out = w.sweep;
+    return failed;
+}
+
+int command_sweep(const struct options *o, struct err *err)
+{
+    struct sweep swept;
+    if (check_usage(o, err) != 0 || check_outputs(o, err) != 0)
+        return -1;
+    if (o->merge)
+        return merge(o, err);
+    const int failed = sweep_kernel(o, o->files[0], o->output, NULL, &swept, err);
+    const int status = failed ? -1 : write_results(o, &swept, err);
+    sweep_free(&swept);
     return status;
 }

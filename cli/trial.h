@@ -2,6 +2,7 @@
 #ifndef CLI_TRIAL_H
 #define CLI_TRIAL_H
 
+#include "cli/options.h"
 #include "engine/build/runner.h"
 #include "engine/session/session.h"
 
@@ -33,6 +34,12 @@ int trial_session(struct trial_watch *w, struct session *s, struct err *err);
 #define TRIAL_FOUND_BYTES 512
 int trial_run(struct trial_watch *w, struct session *s, struct scenario *scenario, char found[TRIAL_FOUND_BYTES],
               struct err *err);
+
+/* What `attnscope sweep` does with one kernel, saved meanwhile to output (NULL: nowhere), at the points of like (NULL:
+   as the options say). *out: sweep_free(), also where it failed. */
+struct sweep;
+int sweep_kernel(const struct options *o, const char *path, const char *output, const struct sweep *like,
+                 struct sweep *out, struct err *err);
 
 /* The first line of what may be a compiler's. */
 void trial_error_words(const struct err *err, char *out, size_t bytes);

@@ -3,6 +3,7 @@
 
 #include "engine/scenario/value.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static bool read_numbers(struct made_table *m, int column, char *const *value, i
             *whole = false;
             return true;
         }
-        *whole = *whole && x[i] == (double)(long)x[i];
+        *whole = *whole && x[i] == trunc(x[i]);
     }
     m->numbers[column] = x;
     m->columns[column].numbers = x;
@@ -275,23 +276,29 @@ const char *sweep_verdict(const struct sweep *s)
 static void no_rule_words(const struct sweep *s, char *out, size_t bytes)
 {
     const size_t bad = sweep_count(s, SWEEP_FAIL), all = bad + sweep_count(s, SWEEP_OK);
+    const char *fails = s->compares ? "verdicts differ" : "fails";
     if (all == 0)
-        snprintf(out, bytes, "no point ran");
+        snprintf(out, bytes, s->compares ? "no point ran in both" : "no point ran");
+    else if (bad == 0 && s->compares)
+        snprintf(out, bytes, "the verdicts are the same at all %zu points that ran in both", all);
     else if (bad == 0)
         snprintf(out, bytes, "all %zu points that ran are right", all);
     else if (bad == all)
-        snprintf(out, bytes, "fails at all %zu points that ran", all);
+        snprintf(out, bytes, "%s at all %zu points that ran", fails, all);
     else if (s->rules.best_needed > 0)
         snprintf(out, bytes,
-                 "fails at %zu of %zu points, by no rule that these points can tell from chance: the best explains "
+                 "%s at %zu of %zu points, by no rule that these points can tell from chance: the best explains "
                  "%.0f bits and needs %.0f",
-                 bad, all, s->rules.best > 0 ? s->rules.best : 0, s->rules.best_needed);
+                 fails, bad, all, s->rules.best > 0 ? s->rules.best : 0, s->rules.best_needed);
     else
-        snprintf(out, bytes, "fails at %zu of %zu points; nothing varies among them", bad, all);
+        snprintf(out, bytes, "%s at %zu of %zu points; nothing varies among them", fails, bad, all);
 }
 
 bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
 {
+    static const char *const how[2][3] = {
+        {"fails exactly", "always fails", "mostly fails"},
+        {"verdicts differ exactly", "verdicts always differ", "verdicts mostly differ"}};
     out[0] = '\0';
     if (s->rules.n == 0) {
         if (i == 0)
@@ -300,11 +307,10 @@ bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
     }
     if (i < s->rules.n) {
         const struct sweep_rule *r = &s->rules.rule[i];
-        const char *how = sweep_rule_is_exact(r) ? "fails exactly"
-                          : r->in_bad == r->in   ? "always fails"
-                                                 : "mostly fails";
-        snprintf(out, bytes, "%s%s where %s: %zu of %zu fail there, %zu of %zu elsewhere", i ? "of the others " : "",
-                 how, s->rule_words[i], r->in_bad, r->in, r->out_bad, r->out);
+        const int exactly = sweep_rule_is_exact(r) ? 0 : r->in_bad == r->in ? 1 : 2;
+        snprintf(out, bytes, "%s%s where %s: %zu of %zu %s there, %zu of %zu elsewhere", i ? "of the others " : "",
+                 how[s->compares][exactly], s->rule_words[i], r->in_bad, r->in, s->compares ? "differ" : "fail",
+                 r->out_bad, r->out);
         return true;
     }
     if (i > s->rules.n || !s->rules.n_same)
@@ -315,4 +321,95 @@ bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
     if (used < bytes && s->rules.more_same)
         snprintf(out + used, bytes - used, "; and %zu more", s->rules.more_same);
     return true;
+}
+
+static int copy_axes(const struct sweep *from, struct sweep *out, struct err *err)
+{
+    for (int a = 0; a < from->n_axes; a++) {
+        const struct sweep_axis *axis = &from->axis[a];
+        struct sweep_axis *own = &out->axis[out->n_axes++];
+        own->key = strdup(axis->key);
+        own->value = calloc((size_t)axis->n, sizeof *own->value);
+        for (int v = 0; v < axis->n && own->value; v++)
+            if ((own->value[own->n] = strdup(axis->value[v])))
+                own->n++;
+        if (!own->key || !own->value || own->n < axis->n)
+            return err_no_memory(err, "", "the axes");
+    }
+    return 0;
+}
+
+static bool is_same_place(const struct sweep *a, const struct sweep_point *p, const struct sweep *b,
+                          const struct sweep_point *q)
+{
+    for (int i = 0; i < a->n_axes; i++)
+        if (strcmp(a->axis[i].value[p->at[i]], b->axis[i].value[q->at[i]]) != 0)
+            return false;
+    return true;
+}
+
+/* Sweeps of one sample have it at the same number. */
+static const struct sweep_point *point_of(const struct sweep *a, size_t i, const struct sweep *b)
+{
+    if (i < b->n && is_same_place(a, &a->point[i], b, &b->point[i]))
+        return &b->point[i];
+    for (size_t k = 0; k < b->n; k++)
+        if (is_same_place(a, &a->point[i], b, &b->point[k]))
+            return &b->point[k];
+    return NULL;
+}
+
+static bool ran(const struct sweep_point *p)
+{
+    return p->result == SWEEP_OK || p->result == SWEEP_FAIL;
+}
+
+int sweep_compare(const struct sweep *a, const struct sweep *b, struct sweep *out, struct sweep_change *change,
+                  struct err *err)
+{
+    sweep_init(out);
+    *change = (struct sweep_change){.left_out = 0};
+    bool same = a->n_axes == b->n_axes;
+    for (int i = 0; i < a->n_axes && same; i++)
+        same = strcmp(a->axis[i].key, b->axis[i].key) == 0;
+    if (!same)
+        return err_set(err, ERR_INPUT, "", "the sweeps vary other axes: sweep the second with --over FIRST.json");
+    out->point = calloc(a->n + 1, sizeof *out->point);
+    if (!out->point)
+        return err_no_memory(err, "", "the points");
+    out->br = a->br;
+    out->bc = a->bc;
+    out->compares = true;
+    if (copy_axes(a, out, err) != 0)
+        return -1;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct sweep_point *p = &a->point[i], *q = point_of(a, i, b);
+        if (!q || !ran(p) || !ran(q)) {
+            change->left_out++;
+            continue;
+        }
+        struct sweep_point *own = &out->point[out->n++];
+        *own = (struct sweep_point){.number = i, .result = p->result == q->result ? SWEEP_OK : SWEEP_FAIL};
+        memcpy(own->at, p->at, sizeof own->at);
+        change->n[p->result == SWEEP_FAIL][q->result == SWEEP_FAIL]++;
+    }
+    return sweep_find(out, err);
+}
+
+int sweep_take_points(struct sweep *s, const struct sweep *from, struct err *err)
+{
+    if (copy_axes(from, s, err) != 0)
+        return -1;
+    s->point = calloc(from->n + 1, sizeof *s->point);
+    if (!s->point)
+        return err_no_memory(err, "", "the points");
+    for (; s->n < from->n; s->n++) {
+        struct sweep_point *own = &s->point[s->n];
+        *own = (struct sweep_point){.number = s->n, .result = SWEEP_NOT_TRIED};
+        memcpy(own->at, from->point[s->n].at, sizeof own->at);
+    }
+    s->whole = s->n;
+    s->grid = from->grid;
+    s->sample = from->sample;
+    return 0;
 }

@@ -43,8 +43,9 @@ struct sweep {
     int shard, shards;         /* from 1; 0: all of it */
     struct sweep_point *point; /* owned, [n]: in the order of their numbers */
     size_t n;
-    bool ended;  /* came to its end, by whatever way; false: it was killed */
-    char *error; /* owned; what ended it before its points did; NULL: nothing */
+    bool compares; /* of two sweeps: what fails are the points where their verdicts differ */
+    bool ended;    /* came to its end, by whatever way; false: it was killed */
+    char *error;   /* owned; what ended it before its points did; NULL: nothing */
     int error_status;
     double seconds;
     /* What sweep_find() found. */
@@ -68,6 +69,8 @@ int sweep_add(struct sweep *s, const char *over, const struct sweep_kernel *kern
 /* Draws at most `most` points: all that there are in an order by chance, or a sample; those that scenario_check()
    refuses are none. The same for the same axes, base and s->sample. ERR_INPUT where there is none. */
 int sweep_draw(struct sweep *s, const struct scenario *base, size_t most, struct err *err);
+/* The axes and points of another sweep, in the place of drawn ones. */
+int sweep_take_points(struct sweep *s, const struct sweep *from, struct err *err);
 /* Leaves those of one shard: point i is of shard i mod `of`. */
 void sweep_take_shard(struct sweep *s, int shard, int of);
 /* What scenario says, as s->base; all but the kernel, what is expected, and which places are captured. */
@@ -103,5 +106,14 @@ int sweep_read(const char *path, struct sweep *out, struct err *err);
 /* The whole sweep of its shards. ERR_INPUT where they are not of one sweep; ERR_RUN where some are missing or did not
    come to their end: say() then names each, with the command that runs it alone. */
 int sweep_merge(char *const *paths, int n, void (*say)(const char *line), struct sweep *out, struct err *err);
+
+/* Points of two sweeps that ran in both: n[fails in the first][fails in the second]. */
+struct sweep_change {
+    size_t n[2][2];
+    size_t left_out; /* of the first: not in the second, or not run in both */
+};
+/* *out: the points where verdicts differ as those that fail, and their rules. ERR_INPUT: the axes are others. */
+int sweep_compare(const struct sweep *a, const struct sweep *b, struct sweep *out, struct sweep_change *change,
+                  struct err *err);
 
 #endif

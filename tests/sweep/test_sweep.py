@@ -23,6 +23,7 @@ import schema  # noqa: E402
 import tap  # noqa: E402
 
 SCHEMA = json.loads((ROOT / "docs/sweep.schema.json").read_text(encoding="utf-8"))
+DIFF_SCHEMA = json.loads((ROOT / "docs/diff.schema.json").read_text(encoding="utf-8"))
 # Keys beyond the end are not masked: it fails where a tile has some, and a query sees them.
 CHANGES = (("key < p.kv_len && key", "key"), ("k[key * p.kv", "k[min(key, p.kv_len - 1) * p.kv"),
            ('#include "attnscope.h"', '#if WRONG\n#error "WRONG must be 0"\n#endif\n#include "attnscope.h"'))
@@ -94,6 +95,29 @@ class Sweep(unittest.TestCase):
         self.assertIn("fails at all 2 points that ran", wrong.stdout)
         few = self.sweep("my_attention.cu", "--over", "kv_len=32,33,64", status=1)
         self.assertIn("by no rule that these points can tell from chance", few.stdout)
+
+    def test_two_kernels(self):
+        shutil.copy(ROOT / "docs/examples/with_plan.cu", self.folder / "mended.cu")
+        before = self.sweep("my_attention.cu", *OVER, "--runs", "80", "--save", "before.json", status=1)
+        self.sweep("mended.cu", "--over", "before.json", "--save", "after.json", status=0)
+        failing = int(re.search(r"(\d+) fail ", before.stdout)[1])
+        done = self.run_in("attnscope", "diff", "before.json", "after.json", "--json", status=1)
+        result = json.loads(done.stdout)
+        self.assertEqual(schema.faults(result, DIFF_SCHEMA), [])
+        self.assertEqual([result[key] for key in ("points", "right_in_both", "fail_in_both", "fail_in_first", "fail_in_second")],
+                         [80, 80 - failing, 0, failing, 0])
+        self.assertEqual(len(result["differing"]), failing)
+        text = self.run_in("attnscope", "diff", "before.json", "after.json", status=1).stdout
+        self.assertIn("where causal = none and kv_len % 32 != 0", text)
+        same = self.run_in("attnscope", "diff", "before.json", "before.json", status=0)
+        self.assertIn("the verdicts are the same at all 80 points", same.stdout)
+        direct = self.run_in("attnscope", "diff", "mended.cu", "my_attention.cu", "--over", "kv_len=31,32", status=1)
+        self.assertIn("1 in the second alone", direct.stdout)
+        other = self.run_in("attnscope", "diff", "before.json", "before.json", "--runs", "3", status=2)
+        self.assertIn("takes no option that makes a run", other.stderr)
+        self.sweep("my_attention.cu", "--over", "kv_len=31,32", "--save", "other.json", status=1)
+        done = self.run_in("attnscope", "diff", "before.json", "other.json", status=2)
+        self.assertIn("vary other axes", done.stderr)
 
     def test_what_is_declined_and_what_does_not_compile(self):
         done = self.sweep("my_attention.cu", "--over", "head_dim=64,128", "--over", "define.WRONG=0,1", "--json", status=0)
