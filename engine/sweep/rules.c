@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIVISORS_MOST = 24, BEAM = 64 };
+enum { DIVISORS_MOST = 24, BEAM = 64, EXACT_MOST = 300 };
 
 /* A term with the set of points where it holds; of terms with one set the one of the fewest bits stands for all. */
 struct literal {
@@ -297,10 +297,19 @@ static void offer(struct sweep_rules *out, const struct sweep_rule *r)
         out->more_same++;
 }
 
-/* A conjunction in all the words for it: each of its sets may be that of several terms. */
-static void offer_all(const struct search *s, const struct found *f, const uint64_t *set, struct sweep_rules *out)
+static int by_index(const void *a, const void *b)
 {
-    struct found words = *f;
+    return *(const int *)a - *(const int *)b;
+}
+
+/* A conjunction in all the words for it: each of its sets may be that of several terms. Those of few bits come first.
+ */
+static void offer_all(const struct search *s, const struct found *conjunction, const uint64_t *set,
+                      struct sweep_rules *out)
+{
+    struct found own = *conjunction, *f = &own;
+    qsort(own.literal, (size_t)own.n, sizeof *own.literal, by_index);
+    struct found words = own;
     struct sweep_rule r = weigh(s, f, set);
     if (passes(&r))
         offer(out, &r);
@@ -316,19 +325,31 @@ static void offer_all(const struct search *s, const struct found *f, const uint6
         }
 }
 
+/* A literal that holds at all bad points, and at how many others. */
+struct covering {
+    size_t others;
+    int literal;
+};
+
+static int by_others(const void *a, const void *b)
+{
+    const struct covering *x = a, *y = b;
+    return x->others != y->others ? (x->others > y->others) - (x->others < y->others) : x->literal - y->literal;
+}
+
 /* All conjunctions of so many terms, from literal `from` on, that hold at just the bad points. */
-static void exact(const struct search *s, const int *covering, int n_covering, int from, struct found *f, int terms,
-                  uint64_t *room, struct sweep_rules *out)
+static void exact(const struct search *s, const struct covering *covering, int n_covering, int from, struct found *f,
+                  int terms, uint64_t *room, struct sweep_rules *out)
 {
     const uint64_t *before = f->n ? room : s->all;
     uint64_t *set = f->n ? room + s->words : room;
     for (int i = from; i < n_covering; i++) {
-        const uint64_t *own = s->literal[covering[i]].set;
+        const uint64_t *own = s->literal[covering[i].literal].set;
         for (size_t w = 0; w < s->words; w++)
             set[w] = before[w] & own[w];
         if (f->n && memcmp(set, before, s->words * sizeof *set) == 0)
             continue; /* it says nothing more */
-        f->literal[f->n++] = covering[i];
+        f->literal[f->n++] = covering[i].literal;
         if (f->n == terms) {
             if (memcmp(set, s->bad, s->words * sizeof *set) == 0)
                 offer_all(s, f, set, out);
@@ -339,16 +360,22 @@ static void exact(const struct search *s, const int *covering, int n_covering, i
     }
 }
 
+/* Of conjunctions, those of the EXACT_MOST literals that leave out most other points: triples of thousands would take
+   hours. */
 static int find_exact(const struct search *s, struct sweep_rules *out)
 {
-    int *covering = malloc(((size_t)s->n + 1) * sizeof *covering), n = 0;
+    struct covering *covering = malloc(((size_t)s->n + 1) * sizeof *covering);
+    int n = 0;
     uint64_t *room = malloc((SWEEP_TERMS + 1) * s->words * sizeof *room);
     if (covering && room) {
         for (int i = 0; i < s->n; i++)
             if (s->literal[i].same_as == i && count(s->literal[i].set, s->bad, s->words) == s->n_bad)
-                covering[n++] = i;
+                covering[n++] = (struct covering){count(s->literal[i].set, s->all, s->words) - s->n_bad, i};
+        if (n)
+            qsort(covering, (size_t)n, sizeof *covering, by_others);
         for (int terms = 1; terms <= SWEEP_TERMS && out->n == 0; terms++)
-            exact(s, covering, n, 0, &(struct found){.n = 0}, terms, room, out);
+            exact(s, covering, terms > 1 && n > EXACT_MOST ? EXACT_MOST : n, 0, &(struct found){.n = 0}, terms, room,
+                  out);
     }
     const int failed = covering && room ? 0 : -1;
     free(covering);

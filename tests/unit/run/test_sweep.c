@@ -180,7 +180,7 @@ static void chance_makes_no_rule(void **unused)
     state = 10;
     for (int i = 0; i < 1000; i++) {
         struct sweep_rules found;
-        const size_t n = (size_t)(16 + below(POINTS - 15));
+        const size_t n = 16 + (size_t)below(POINTS - 15);
         const int share = 1 + below(99);
         draw(&x, n);
         for (size_t p = 0; p < n; p++)
