@@ -4,22 +4,19 @@
 
 #include "cli/kernel_cases.h"
 #include "cli/report.h"
+#include "cli/trial.h"
 #include "engine/base/clock.h"
 #include "engine/base/json_memory.h"
 #include "engine/base/text.h"
 #include "engine/run/output_error.h"
-#include "engine/session/work.h"
 
 #include <math.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TIME_S 300.0 /* of a kernel, on two cores */
 #define RUNS 2       /* without probes, of every case: their bits are the same */
-#define TICK_MS 100  /* between two looks at the clock */
 
 enum result { RESULT_OK, RESULT_FAIL, RESULT_DECLINED, RESULT_NOT_TRIED };
 static const char *const result_names[] = {"ok", "fail", "declined", "not tried"};
@@ -40,117 +37,6 @@ struct checked {
     struct err err;           /* what ended it before the cases did; ERR_NONE: nothing */
     double seconds;
 };
-
-/* The budget of one kernel, and what is told while it runs. */
-struct watch {
-    double begun, limit_s;
-    char label[160]; /* "case 12 of 48 (1,2,67,35,64)" */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool ended; /* the thread of background() */
-    enum runner_step step;
-    double since, done, total; /* of the step; total 0: unknown */
-    atomic_int cancel;
-};
-
-static bool spent(const struct watch *w)
-{
-    return clock_seconds() - w->begun > w->limit_s;
-}
-
-static void tell(const struct watch *w, enum runner_step step, double since, double done, double total)
-{
-    char line[256], part[64] = "";
-    if (total > 0)
-        snprintf(part, sizeof part, ", %.0f of %.0f", done, total);
-    snprintf(line, sizeof line, "%.0f of %.0f s: %s: %s %.0f s%s", clock_seconds() - w->begun, w->limit_s, w->label,
-             runner_step_words(step), clock_seconds() - since, part);
-    text_progress(line);
-}
-
-static void on_report(void *ctx, enum runner_step step, double done, double total)
-{
-    struct watch *w = ctx;
-    pthread_mutex_lock(&w->lock);
-    if (step != w->step) {
-        w->step = step;
-        w->since = clock_seconds();
-    }
-    w->done = done;
-    w->total = total;
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* Work on a thread of its own, so that the clock is looked at whatever it does. */
-struct task {
-    struct watch *watch;
-    int (*work)(void *ctx, const struct runner_progress *progress, struct err *err);
-    void *ctx;
-    struct err *err;
-    int failed;
-};
-
-static void *task_thread(void *ctx)
-{
-    struct task *task = ctx;
-    struct watch *w = task->watch;
-    const struct runner_progress progress = {.report = on_report, .ctx = w, .cancel = &w->cancel};
-    task->failed = task->work(task->ctx, &progress, task->err);
-    pthread_mutex_lock(&w->lock);
-    w->ended = true;
-    pthread_cond_signal(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    return NULL;
-}
-
-/* ERR_CANCELLED: the budget ran out. */
-static int background(struct watch *w, int (*work)(void *, const struct runner_progress *, struct err *), void *ctx,
-                      struct err *err)
-{
-    struct task task = {.watch = w, .work = work, .ctx = ctx, .err = err};
-    pthread_t thread;
-    w->ended = false;
-    w->done = w->total = 0;
-    w->since = clock_seconds();
-    w->step = STEP_STARTING;
-    atomic_store(&w->cancel, 0);
-    if (pthread_create(&thread, NULL, task_thread, &task) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    pthread_mutex_lock(&w->lock);
-    while (!w->ended) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += TICK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&w->changed, &w->lock, &until);
-        if (spent(w))
-            atomic_store(&w->cancel, 1);
-        tell(w, w->step, w->since, w->done, w->total);
-    }
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(thread, NULL);
-    return task.failed;
-}
-
-/* The session's run and its verdicts. A cancel ends the run; what it left is judged unless another one comes. */
-static int run_session(struct watch *w, struct session *s, struct err *err)
-{
-    if (session_start(s) != 0)
-        return err_set(err, ERR_SYSTEM, "", "no thread could be started");
-    while (session_busy(s)) {
-        struct pollfd fd = {.fd = session_fd(s), .events = POLLIN};
-        poll(&fd, 1, TICK_MS);
-        session_update(s);
-        tell(w, s->job.step, s->job.step_since, s->job.done, s->job.total);
-        if (spent(w))
-            session_cancel(s);
-    }
-    if (s->job.err.code == ERR_NONE)
-        return 0;
-    *err = s->job.err;
-    return -1;
-}
 
 static void add_why(struct outcome *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add_why(struct outcome *out, const char *format, ...)
@@ -186,7 +72,7 @@ static void judge_repeated(struct outcome *out)
 /* What stays from case to case. */
 struct bench {
     const struct options *o;
-    struct watch watch;
+    struct trial_watch watch;
     struct session *s;        /* owned; NULL: not opened yet */
     struct scenario scenario; /* owned: of s, before any case */
     struct recorder plain;    /* a build without probes; asked what the kernel takes, too */
@@ -212,7 +98,7 @@ struct listing {
 static int list_cases(void *ctx, const struct runner_progress *progress, struct err *err)
 {
     const struct listing *l = ctx;
-    return kernel_cases_list(&l->b->plain, &l->b->paths, &l->b->scenario, progress, l->cases, err);
+    return kernel_cases_list(&l->b->plain, &l->b->paths, &l->b->scenario, PROBES_NONE, progress, l->cases, err);
 }
 
 struct repeating {
@@ -230,7 +116,7 @@ static int repeat_case(void *ctx, const struct runner_progress *progress, struct
 static int run_case(struct bench *b, const char *path, struct outcome *out, struct err *err)
 {
     struct repeating repeating = {b, &out->repeated};
-    char why[512], found[REPORT_WORDS_BYTES];
+    char found[TRIAL_FOUND_BYTES];
     /* The largest runs find no earlier ones in memory. */
     if (out->c->last && open_session(b, path, err) != 0)
         return -1;
@@ -238,17 +124,12 @@ static int run_case(struct bench *b, const char *path, struct outcome *out, stru
     struct scenario now;
     if (kernel_case_make(out->c, &b->scenario, &now, err) != 0)
         return -1;
-    scenario_free(&s->subject.scenario);
-    s->subject.scenario = now;
-    if (scenario_check(&s->subject.scenario, err) != 0 || run_session(&b->watch, s, err) != 0)
+    const int wrong = trial_run(&b->watch, s, &now, found, err);
+    if (wrong < 0)
         return -1;
-    if (!report_meets(s, why, sizeof why)) {
-        report_found(s, found);
+    if (wrong)
         add_why(out, "%s", found);
-    } else if (!report_checks(s, why, sizeof why)) {
-        add_why(out, "%s", why);
-    }
-    if (background(&b->watch, repeat_case, &repeating, err) != 0)
+    if (trial_work(&b->watch, repeat_case, &repeating, err) != 0)
         return -1;
     judge_repeated(out);
     return 0;
@@ -258,13 +139,6 @@ static void set_result(struct outcome *out, enum result result, const char *why)
 {
     out->result = result;
     snprintf(out->why, sizeof out->why, "%s", why);
-}
-
-/* The first line of what may be a compiler's. */
-static void say_error(const struct err *err, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s%s%.*s", err->where, err->where[0] ? ": " : "", (int)strcspn(err->message, "\n"),
-             err->message);
 }
 
 /* Why cases are not tried after what ended the check, which is said once. */
@@ -291,7 +165,7 @@ static int try_case(struct bench *b, struct checked *k, struct outcome *out)
     if (!failed)
         return 0;
     out->repeated = (struct repeat_result){0};
-    say_error(&err, text, sizeof text);
+    trial_error_words(&err, text, sizeof text);
     switch (err.code) {
     case ERR_CANCELLED:
         snprintf(text, sizeof text, "stopped after %.0f s, when the %g s of --time ran out", out->seconds,
@@ -439,13 +313,13 @@ static void say_line(const char *text)
 
 static void check_kernel(struct bench *b, struct checked *k)
 {
-    struct watch *w = &b->watch;
+    struct trial_watch *w = &b->watch;
     struct listing listing = {b, &k->cases};
     w->begun = clock_seconds();
     snprintf(w->label, sizeof w->label, "asking for its plan");
     if (!b->o->json)
         say_line(k->path);
-    int ended = open_session(b, k->path, &k->err) != 0 || background(w, list_cases, &listing, &k->err) != 0;
+    int ended = open_session(b, k->path, &k->err) != 0 || trial_work(w, list_cases, &listing, &k->err) != 0;
     if (!ended)
         k->err = (struct err){0}; /* what the plan declined */
     k->outcomes = calloc(k->cases.n + 1, sizeof *k->outcomes);
@@ -464,7 +338,7 @@ static void check_kernel(struct bench *b, struct checked *k)
             end_reason(k, why, sizeof why);
         else
             snprintf(why, sizeof why, "the %g s of --time ran out first", w->limit_s);
-        if ((ended || spent(w)) && x->c->answer == CASE_TAKEN)
+        if ((ended || trial_spent(w)) && x->c->answer == CASE_TAKEN)
             set_result(x, RESULT_NOT_TRIED, why);
         else
             ended |= try_case(b, k, x);
@@ -609,7 +483,7 @@ static int write_junit(const struct options *o, const struct checked *kernels, s
             results[n++].status = err_exit_status(kernels[k].err.code);
         }
     }
-    const int failed = junit_write(o->junit, results, n, err);
+    const int failed = junit_write(o->junit, "check", results, n, err);
     for (size_t i = 0; i < n; i++)
         free(results[i].details);
     free(results);
@@ -645,8 +519,7 @@ int check_kernels(const struct options *o, char *const *paths, size_t n, struct 
     if (!kernels)
         return err_no_memory(err, "", "the results");
     b.watch.limit_s = o->time_s > 0 ? o->time_s : TIME_S;
-    pthread_mutex_init(&b.watch.lock, NULL);
-    pthread_cond_init(&b.watch.changed, NULL);
+    trial_watch_init(&b.watch);
     int worst = 0;
     for (size_t i = 0; i < n; i++) {
         kernels[i].path = paths[i];
@@ -663,7 +536,6 @@ int check_kernels(const struct options *o, char *const *paths, size_t n, struct 
         free(kernels[i].outcomes);
     }
     free(kernels);
-    pthread_cond_destroy(&b.watch.changed);
-    pthread_mutex_destroy(&b.watch.lock);
+    trial_watch_end(&b.watch);
     return worst;
 }

@@ -218,7 +218,7 @@ int command_check(const struct options *o, struct err *err)
         status = junit_check(o->junit, err);
     if (status == 0)
         status = check_all(o, results, paths.n, err);
-    if (status >= 0 && o->junit && junit_write(o->junit, results, paths.n, err) != 0)
+    if (status >= 0 && o->junit && junit_write(o->junit, "check", results, paths.n, err) != 0)
         status = -1;
     for (size_t i = 0; i < paths.n && results; i++) {
         free(results[i].details);

@@ -1,8 +1,11 @@
-/* attnscope diff: two saved traces of one problem, channel by channel. */
+/* attnscope diff: two saved traces of one problem, channel by channel; or two sweeps, verdict by verdict. */
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/trial.h"
 
+#include "engine/base/path.h"
 #include "engine/study/difference.h"
+#include "engine/sweep/sweep.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -229,8 +232,131 @@ static int compare(struct comparison *c, struct err *err)
     return (c->o->exact ? difference_exact(&c->d) : difference_within(&c->d)) ? 0 : 1;
 }
 
+/* ---- sweeps ---- */
+
+/* Of a point where verdicts differ, in either sweep. */
+static const struct sweep_point *point_in(const struct sweep *of, const struct sweep *differ,
+                                          const struct sweep_point *p)
+{
+    char wanted[512], words[512];
+    sweep_point_words(differ, p, wanted, sizeof wanted);
+    for (size_t i = 0; i < of->n; i++) {
+        sweep_point_words(of, &of->point[i], words, sizeof words);
+        if (strcmp(words, wanted) == 0)
+            return &of->point[i];
+    }
+    return NULL;
+}
+
+static void write_sweeps(char *const *files, const struct sweep of[2], const struct sweep *differ,
+                         const struct sweep_change *x)
+{
+    FILE *out = text_out();
+    char line[SWEEP_LINE_BYTES];
+    const struct sweep_point *least = sweep_smallest(differ);
+    for (int i = 0; i < 2; i++) {
+        text_inline(out, "%s: %s%s%zu points%s%s", files[i], strcmp(files[i], of[i].kernel) ? of[i].kernel : "",
+                    strcmp(files[i], of[i].kernel) ? ", " : "", of[i].n, of[i].error ? ", ended by an error: " : "",
+                    of[i].error ? of[i].error : "");
+        fputs("\n", out);
+    }
+    fprintf(out,
+            "%zu ran in both: %zu right in both, %zu fail in both, %zu in the first alone, %zu in the second alone\n",
+            differ->n, x->n[0][0], x->n[1][1], x->n[1][0], x->n[0][1]);
+    if (x->left_out)
+        fprintf(out, "%zu of the first are left out: they did not run in both\n", x->left_out);
+    for (int i = 0; sweep_sentence(differ, i, line, sizeof line); i++) {
+        text_inline(out, "%s", line);
+        fputs("\n", out);
+    }
+    if (!least)
+        return;
+    sweep_point_words(differ, least, line, sizeof line);
+    text_inline(out, "smallest: %s", line);
+    fputs("\n", out);
+    for (int i = 0; i < 2; i++) {
+        const struct sweep_point *p = point_in(&of[i], differ, least);
+        text_inline(out, "  %-4s  %s", p ? sweep_result_names[p->result] : "", p && p->command ? p->command : "");
+        fputs("\n", out);
+    }
+}
+
+static json_t *sweeps_json(char *const *files, const struct sweep of[2], const struct sweep *differ,
+                           const struct sweep_change *x)
+{
+    json_t *said = json_array(), *points = json_array();
+    char line[SWEEP_LINE_BYTES];
+    for (int i = 0; sweep_sentence(differ, i, line, sizeof line); i++)
+        json_array_append_new(said, report_json_text(line));
+    for (size_t i = 0; i < differ->n; i++) {
+        const struct sweep_point *p = &differ->point[i];
+        if (p->result != SWEEP_FAIL)
+            continue;
+        json_t *at = json_object();
+        for (int a = 0; a < differ->n_axes; a++)
+            json_object_set_new(at, differ->axis[a].key, report_json_text(differ->axis[a].value[p->at[a]]));
+        json_array_append_new(points, json_pack("{s:o, s:s}", "at", at, "fails_in",
+                                                of[0].point[p->number].result == SWEEP_FAIL ? "first" : "second"));
+    }
+    return json_pack("{s:s, s:[o, o], s:[o, o], s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "verdict",
+                     sweep_count(differ, SWEEP_FAIL) ? "different" : "same", "files", report_json_text(files[0]),
+                     report_json_text(files[1]), "kernels", report_json_text(of[0].kernel),
+                     report_json_text(of[1].kernel), "points", (json_int_t)differ->n, "right_in_both",
+                     (json_int_t)x->n[0][0], "fail_in_both", (json_int_t)x->n[1][1], "fail_in_first",
+                     (json_int_t)x->n[1][0], "fail_in_second", (json_int_t)x->n[0][1], "left_out",
+                     (json_int_t)x->left_out, "said", said, "differing", points);
+}
+
+static int diff_sweeps(const struct options *o, struct err *err)
+{
+    struct sweep of[2], differ;
+    struct sweep_change change;
+    for (int i = 0; i < 2; i++)
+        sweep_init(&of[i]);
+    sweep_init(&differ);
+    int failed = o->exact ? err_set(err, ERR_USAGE, "--exact", "applies to traces") : 0;
+    for (int i = 0; i < 2 && !failed; i++)
+        if (path_ends_in(o->files[i], ".json"))
+            failed = sweep_read(o->files[i], &of[i], err);
+        else
+            failed = sweep_kernel(o, o->files[i], NULL, i ? &of[0] : NULL, &of[i], err);
+    if (!failed)
+        failed = sweep_compare(&of[0], &of[1], &differ, &change, err);
+    if (!failed && o->json) {
+        json_t *json = sweeps_json(o->files, of, &differ, &change);
+        failed = report_dump(json, text_out(), err);
+        json_decref(json);
+    } else if (!failed) {
+        write_sweeps(o->files, of, &differ, &change);
+    }
+    const bool whole = differ.n && !of[0].error && !of[1].error;
+    const int status = failed ? -1 : sweep_count(&differ, SWEEP_FAIL) ? 1 : whole ? 0 : 3;
+    sweep_free(&differ);
+    sweep_free(&of[0]);
+    sweep_free(&of[1]);
+    return status;
+}
+
+static bool is_kernel(const char *path)
+{
+    return path_ends_in(path, ".cu") || path_ends_in(path, ".ini");
+}
+
+#define RUNS_NOTHING "of %s takes no option that makes a run: those are for two kernels"
+static bool runs_anything(const struct options *o)
+{
+    return o->over.n || o->runs || o->sample || o->time_s > 0 || o->shape || o->settings.n || o->defines.n ||
+           o->includes.n || o->flags.n || o->backend || o->checks;
+}
+
 int command_diff(const struct options *o, struct err *err)
 {
+    const bool kernels = is_kernel(o->files[0]) && is_kernel(o->files[1]);
+    if (kernels || (path_ends_in(o->files[0], ".json") && path_ends_in(o->files[1], ".json")))
+        return kernels || !runs_anything(o) ? diff_sweeps(o, err)
+                                            : err_set(err, ERR_USAGE, "diff", RUNS_NOTHING, "saved sweeps");
+    if (runs_anything(o))
+        return err_set(err, ERR_USAGE, "diff", RUNS_NOTHING, "traces");
     struct comparison c = {.o = o};
     const int status = compare(&c, err);
     trace_free(c.t[0]);

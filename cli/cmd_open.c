@@ -209,6 +209,8 @@ static int open_file(const struct options *o, const struct config *config, int d
     int status;
     if (options_open(o, o->files[0], &s, err) != 0)
         return -1;
+    if (s->swept && !o->view)
+        view = VIEW_SWEEP;
     if (debugger) {
         status = debug(o, config, s, view, err);
     } else {
@@ -253,6 +255,8 @@ int command_show(const struct options *o, struct err *err)
     play_free(&play);
     if (view_named(o, &view, err) != 0 || options_open(o, o->files[0], &s, err) != 0)
         return -1;
+    if (s->swept && !o->view)
+        view = VIEW_SWEEP;
     int status = options_finish(s, err);
     if (status == 0)
         options_look_bias(o, s);

@@ -1,4 +1,4 @@
-/* `check --junit FILE`: JUnit XML as CI systems read it; one test case for each scenario, or each case of a kernel. */
+/* `--junit FILE`: JUnit XML as CI systems read it; one test case for each scenario, case of a kernel, or point. */
 #include "cli/report.h"
 
 #include "engine/base/path.h"
@@ -123,7 +123,7 @@ static void write_case(FILE *out, const struct check_result *r)
     fputs("    </testcase>\n", out);
 }
 
-static void write_counts(FILE *out, const struct check_result *results, size_t n)
+static void write_counts(FILE *out, const char *suite, const struct check_result *results, size_t n)
 {
     int failures = 0;
     int errors = 0;
@@ -135,17 +135,16 @@ static void write_counts(FILE *out, const struct check_result *results, size_t n
         skipped += results[i].skipped != NULL;
         seconds += results[i].seconds;
     }
-    fprintf(out,
-            " name=\"attnscope check\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"%.3f\">\n", n,
-            failures, errors, skipped, seconds);
+    fprintf(out, " name=\"attnscope %s\" tests=\"%zu\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"%.3f\">\n",
+            suite, n, failures, errors, skipped, seconds);
 }
 
-static void write_document(FILE *out, const struct check_result *results, size_t n)
+static void write_document(FILE *out, const char *suite, const struct check_result *results, size_t n)
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", out);
-    write_counts(out, results, n);
+    write_counts(out, suite, results, n);
     fputs("  <testsuite", out);
-    write_counts(out, results, n);
+    write_counts(out, suite, results, n);
     fprintf(out, "    <properties>\n      <property name=\"oracle_version\" value=\"%d\"/>\n    </properties>\n",
             ORACLE_VERSION);
     for (size_t i = 0; i < n; i++)
@@ -153,11 +152,11 @@ static void write_document(FILE *out, const struct check_result *results, size_t
     fputs("  </testsuite>\n</testsuites>\n", out);
 }
 
-int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err)
+int junit_write(const char *path, const char *suite, const struct check_result *results, size_t n, struct err *err)
 {
     struct replacement r;
     if (replace_open(&r, path, 0666, err) != 0)
         return -1;
-    write_document(r.file, results, n);
+    write_document(r.file, suite, results, n);
     return replace_commit(&r, err);
 }

@@ -37,6 +37,7 @@ struct asking {
     struct recorder *r;
     const struct runner_paths *paths;
     const struct scenario *scenario;
+    enum probes probes;
     const struct runner_progress *progress;
     struct child_hello hello; /* a plan that crashes takes its process along */
     struct instance instances[INSTANCES_MAX];
@@ -53,7 +54,7 @@ static int ask(struct asking *a, const struct asc_problem *problem, struct asc_p
     if (process_cancelled(a->progress))
         return err_set(err, ERR_CANCELLED, "", "cancelled");
     if ((!a->r->child || !child_alive(a->r->child)) &&
-        record_child(a->r, a->paths, a->scenario, PROBES_NONE, a->progress, err) != 0)
+        record_child(a->r, a->paths, a->scenario, a->probes, a->progress, err) != 0)
         return -1;
     if (child_load(a->r->child, problem, plan, err) == 0)
         return 1;
@@ -543,6 +544,8 @@ static int list(struct asking *a, struct err *err)
     }
     const struct instance *base = &a->instances[0]; /* of head_dim 64 where that is taken: the first to be asked for */
     describe_takes(a);
+    a->out->base = base->problem;
+    memcpy(a->out->base_words, base->words, sizeof base->words);
     if (add_rows(a, CASE_KERNEL, base, base, err) != 0)
         return -1;
     for (size_t i = 0; i < a->n_instances; i++)
@@ -555,15 +558,17 @@ static int list(struct asking *a, struct err *err)
 }
 
 int kernel_cases_list(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                      const struct runner_progress *progress, struct kernel_cases *out, struct err *err)
+                      enum probes probes, const struct runner_progress *progress, struct kernel_cases *out,
+                      struct err *err)
 {
     *out = (struct kernel_cases){0};
-    if (record_child(r, paths, scenario, PROBES_NONE, progress, err) != 0)
+    if (record_child(r, paths, scenario, probes, progress, err) != 0)
         return -1;
     struct asking *a = calloc(1, sizeof *a);
     if (!a)
         return err_no_memory(err, "", "the cases");
-    *a = (struct asking){.r = r, .paths = paths, .scenario = scenario, .progress = progress, .out = out};
+    *a = (struct asking){
+        .r = r, .paths = paths, .scenario = scenario, .probes = probes, .progress = progress, .out = out};
     a->hello = *child_hello(r->child);
     const int failed = list(a, err);
     free(a);

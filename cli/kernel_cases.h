@@ -28,13 +28,16 @@ struct kernel_case {
 struct kernel_cases {
     struct kernel_case *at; /* owned, [n] */
     size_t n;
-    char takes[256]; /* "f16, bf16; BHLD, BLHD; head_dim 64, 128"; "": nothing that was asked for */
+    char takes[256];         /* "f16, bf16; BHLD, BLHD; head_dim 64, 128"; "": nothing that was asked for */
+    struct asc_problem base; /* small, and taken; batch 0: nothing was */
+    char base_words[96];     /* settings that choose its types and layout */
 };
 
-/* Builds the scenario's kernel, without probes, and asks: r->child stays warm. The scenario says all that no case does.
-   ERR_CANCELLED; ERR_BUILD and others of record_child(). */
+/* Builds the scenario's kernel, with these probes, and asks: r->child stays warm. The scenario says all that no case
+   does. ERR_CANCELLED; ERR_BUILD and others of record_child(). */
 int kernel_cases_list(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                      const struct runner_progress *progress, struct kernel_cases *out, struct err *err);
+                      enum probes probes, const struct runner_progress *progress, struct kernel_cases *out,
+                      struct err *err);
 void kernel_cases_free(struct kernel_cases *cases);
 
 /* *out: the scenario of this case, made from one that says what no case does. scenario_free(). */

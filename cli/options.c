@@ -1,16 +1,18 @@
 #include "cli/tables.h"
 
+#include "engine/base/path.h"
 #include "engine/scenario/value.h"
 #include "engine/session/look.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define IN(command) (1u << (command))
 #define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
-#define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH) | IN(COMMAND_SHRINK))
+#define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH) | IN(COMMAND_SHRINK) | IN(COMMAND_SWEEP))
 #define EVERY (~0u)
 
 /* The Makefile gives it, of the file VERSION, as it stands there: not a string. */
@@ -83,6 +85,23 @@ static int parse_repeat(const char *text, struct options *o, struct err *err)
     int end = 0;
     if (sscanf(text, "%4d%n", &o->repeat, &end) != 1 || text[end] || o->repeat < 3 || o->repeat > 1000)
         return err_set(err, ERR_USAGE, "--repeat", "expected 3 to 1000, found '%s'", text);
+    return 0;
+}
+
+static int parse_count(const char *option, const char *text, int least, int most, int *out, struct err *err)
+{
+    if (value_integer(text, least, most, out) != 0)
+        return err_set(err, ERR_USAGE, option, "expected %d to %d, found '%s'", least, most, text);
+    return 0;
+}
+
+/* "2/4" */
+static int parse_shard(const char *text, struct options *o, struct err *err)
+{
+    int end = 0;
+    if (sscanf(text, "%4d/%4d%n", &o->shard[0], &o->shard[1], &end) != 2 || text[end] || o->shard[0] < 1 ||
+        o->shard[1] < o->shard[0])
+        return err_set(err, ERR_USAGE, "--shard", "expected I/N, I from 1 to N, such as 2/4, found '%s'", text);
     return 0;
 }
 
@@ -234,6 +253,17 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return 0;
     case OPTION_JUNIT:
         o->junit = value;
+        return 0;
+    case OPTION_OVER:
+        return take_word(&o->over, option, value, err);
+    case OPTION_RUNS:
+        return parse_count("--runs", value, 1, 100000, &o->runs, err);
+    case OPTION_SAMPLE:
+        return parse_count("--sample", value, 0, INT_MAX, &o->sample, err);
+    case OPTION_SHARD:
+        return parse_shard(value, o, err);
+    case OPTION_MERGE:
+        o->merge = true;
         return 0;
     case OPTION_HELP:
         o->help = true;
@@ -437,7 +467,7 @@ int options_open(const struct options *o, const char *path, struct session **out
 {
     struct session *s;
     *out = NULL;
-    if (session_open(path, &s, err) != 0)
+    if ((path_ends_in(path, ".json") ? session_open_sweep : session_open)(path, &s, err) != 0)
         return -1;
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)

@@ -33,9 +33,12 @@ struct option_words {
 
 struct options {
     enum command command;
-    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times;
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times, merge;
     int repeat;    /* launches that bench times */
-    double time_s; /* most for each kernel that check runs; 0: not given */
+    double time_s; /* most for each kernel that check runs, or for a sweep; 0: not given */
+    int runs;      /* most points of a sweep; 0: not given */
+    int sample;    /* which of its random samples */
+    int shard[2];  /* of it, from 1, of how many; 0: not given */
     const char *isolate, *feed, *backend, *mem, *memory;
     enum asked_probes probes;
     const char *shape, *causal, *dtype, *keys, *patch, *output, *view,
@@ -43,7 +46,7 @@ struct options {
     enum background background; /* BACKGROUND_UNKNOWN: not given */
     const char *inputs[4];      /* --q --k --v --inputs, as these */
     const char *svg, *at;       /* as these */
-    struct option_words settings, defines, includes, flags; /* "key=value", "NAME=VALUE" or "NAME" */
+    struct option_words settings, defines, includes, flags, over; /* "key=value", "NAME=VALUE" or "NAME" */
     int cols, rows;                                         /* of a printed screen */
     char **files;
     int n_files;

@@ -88,7 +88,7 @@ const char *expect_part_word(enum expect_part part); /* "right", "wrong", "not s
 /* JUnit XML. junit_check() says before the first scenario that path cannot be written, junit_write() replaces it as a
    whole or leaves it alone. */
 int junit_check(const char *path, struct err *err);
-int junit_write(const char *path, const struct check_result *results, size_t n, struct err *err);
+int junit_write(const char *path, const char *suite, const struct check_result *results, size_t n, struct err *err);
 
 /* The isolated run that is shown beside the ordinary one: a line per stage, then what follows from it. */
 void report_write_isolation(const struct session *s, FILE *out);

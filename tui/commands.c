@@ -182,6 +182,15 @@ static void run_replay(struct loop *l, const char *argument)
         session_say(l->s, "%.120s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
 }
 
+static void run_sweep(struct loop *l, const char *argument)
+{
+    struct err err = {0};
+    if (argument[0] && session_load_sweep(l->s, argument, &err) != 0)
+        session_say(l->s, "%.120s%s%.180s", err.where, err.where[0] ? ": " : "", err.message);
+    else
+        loop_open_view(l, VIEW_SWEEP);
+}
+
 static void run_save(struct loop *l, const char *argument)
 {
     loop_save(l, argument[0] ? argument : NULL);

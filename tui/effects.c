@@ -201,6 +201,10 @@ static void act(struct loop *l, enum action a, int times)
     case ANSWER_TRIES:
         try_formats(l, answer.choice);
         break;
+    case ANSWER_RUNS_POINT:
+        if (session_run_point(l->s, (size_t)answer.run) == 0)
+            loop_open_view(l, answer.view);
+        break;
     case ANSWER_SAYS:
         session_say(l->s, "%s", answer.text);
         break;

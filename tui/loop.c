@@ -212,6 +212,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
     term_size(&l.cols, &l.rows);
     loop_begin_runs(&l);
     loop_stand(&l);
+    l.vs.selected = views[l.view]->begin ? views[l.view]->begin(s) : 0;
     go_first(&l);
     int failed = 0;
     while (!l.quit && !failed)

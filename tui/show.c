@@ -33,7 +33,9 @@ static int show(const struct session *s, enum view_id view, int cols, int rows, 
         return err_no_memory(err, "", "a screen of %dx%d", cols, rows);
     canvas->colors = ascii ? 0 : colors;
     canvas->light = light;
-    const struct view_state vs = {.now = clock_seconds(), .top = view_start_top(view, s, cols, rows)};
+    const struct view_state vs = {.now = clock_seconds(),
+                                  .top = view_start_top(view, s, cols, rows),
+                                  .selected = views[view]->begin ? views[view]->begin(s) : 0};
     view_draw(view, s, canvas, &vs);
     if (canvas->no_memory) {
         canvas_free(canvas);

@@ -8,6 +8,7 @@
 #include "engine/session/tile_values.h"
 #include "engine/session/watch.h"
 #include "engine/session/work.h"
+#include "engine/sweep/sweep.h"
 #include "engine/verdict/onset.h"
 #include "engine/verdict/reports.h"
 #include <limits.h>
@@ -191,6 +192,8 @@ void session_free(struct session *s)
     judge_scratch_free(s->tile.scratch);
     scenario_free(&s->subject.scenario);
     log_free(&s->log);
+    sweep_free(s->swept);
+    free(s->swept);
     free(s);
 }
 

@@ -45,6 +45,7 @@ enum shown { SHOW_GOT, SHOW_WANT, SHOW_DIFF, SHOW_ULP, SHOW_RATIO, SHOW_COUNT };
 struct laboratory;
 struct retry_scan;
 struct rounding_scan;
+struct sweep;
 struct whatif_choice;
 struct work;
 
@@ -97,12 +98,15 @@ struct session {
     struct session_at at;
     struct stop_search search;
     struct cursor_tile tile; /* what is shown there */
+    struct sweep *swept;     /* owned; NULL: no sweep is open */
     unsigned lacks;          /* set of enum lack; what it names is tried again with the next refresh */
 };
 
 int session_open_scenario(const char *path, struct session **out, struct err *err);
 int session_open_adhoc(const struct scenario *scenario, struct session **out, struct err *err); /* takes it over */
 int session_open_trace(const char *path, struct session **out, struct err *err);
+/* The kernel of a saved sweep (.json), set to the smallest point that fails. */
+int session_open_sweep(const char *path, struct session **out, struct err *err);
 /* A scenario (.ini), a kernel (.cu: an ad-hoc run) or a saved trace, told apart by content. */
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
@@ -150,6 +154,13 @@ int session_flip(struct session *s); /* to the run that was shown before this on
 int session_name_run(struct session *s, int number, const char *name); /* cut to RUN_NAME_BYTES */
 int session_save_run(const struct session *s, int number, const char *path, struct err *err);
 void session_note_saved(struct session *s, int number, const char *path); /* where that run was saved */
+
+/* Sweeps. Opens one of the kernel that is open, in the place of another. */
+int session_load_sweep(struct session *s, const char *path, struct err *err);
+/* Sets what a point of it says over what the file says; runs it, too. -1: *err, or s->message, says why not. */
+int session_set_point(struct session *s, size_t point, struct err *err);
+int session_run_point(struct session *s, size_t point);
+size_t session_point_of_interest(const struct session *s); /* the smallest that fails, else the first */
 
 /* Watching. While it is on, whatever decides a run (the kernel, what it includes, its patch, the scenario) is run again
    as soon as it is saved; saves during a run are followed by one more. -1: s->message says why not. */

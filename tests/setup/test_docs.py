@@ -26,7 +26,8 @@ NO_KEYS = {"◆", "▲", "▼", "^", "=", ";"}
 FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's", "--tool": "compute-sanitizer's",
                    "--small": "tests/random's", "--sequences": "tests/random's",
                    "--values": "tests/random's", "--rope": "tests/random's", "--masks": "tests/random's", "--build": "tests/run's",
-                   "--update": "the tests'", "--junit-xml": "pytest's"}
+                   "--update": "the tests'", "--junit-xml": "pytest's",
+                   "--job-name": "sbatch's", "--array": "sbatch's", "--output": "sbatch's"}
 # What docs/editing.md says a key does, by the names of the key table.
 EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
                 "a": "name-run", "s": "save", "R": "runs", "D": "changes", "E": "errors", "e": "edit", "j": "q-next",

@@ -33,14 +33,15 @@ struct view_state {
 /* What a view makes of an action. */
 struct view_answer {
     enum {
-        ANSWER_PASSES,    /* it is not the view's */
-        ANSWER_DID,       /* done */
-        ANSWER_MEANS,     /* that action in its place, so many times */
-        ANSWER_OPENS,     /* that view */
-        ANSWER_CLOSES,    /* this one: back to the one before */
-        ANSWER_GOES,      /* there, then that view */
-        ANSWER_SHOWS_RUN, /* that run, then that view */
-        ANSWER_TRIES,     /* a run with those formats */
+        ANSWER_PASSES,     /* it is not the view's */
+        ANSWER_DID,        /* done */
+        ANSWER_MEANS,      /* that action in its place, so many times */
+        ANSWER_OPENS,      /* that view */
+        ANSWER_CLOSES,     /* this one: back to the one before */
+        ANSWER_GOES,       /* there, then that view */
+        ANSWER_SHOWS_RUN,  /* that run, then that view */
+        ANSWER_TRIES,      /* a run with those formats */
+        ANSWER_RUNS_POINT, /* that point of the sweep, then that view */
         ANSWER_SAYS
     } does;
     enum action action;
