@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define IN(command) (1u << (command))
-#define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
+#define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK) | IN(COMMAND_BUNDLE))
 #define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH) | IN(COMMAND_SHRINK))
 #define EVERY (~0u)
 
@@ -103,6 +103,13 @@ static int parse_time(const char *text, struct options *o, struct err *err)
 }
 
 const char *const asked_probes_names[] = {"", "on", "off", "compare"};
+
+static int parse_limit(const char *text, struct options *o, struct err *err)
+{
+    return value_bytes(text, &o->limit_bytes) == 0
+               ? 0
+               : err_set(err, ERR_USAGE, "--limit", "expected a size such as 64MiB, found '%s'", text);
+}
 
 static int parse_probes(const char *value, struct options *o, struct err *err)
 {
@@ -215,6 +222,14 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return 0;
     case OPTION_TIME:
         return parse_time(value, o, err);
+    case OPTION_YES:
+        o->yes = true;
+        return 0;
+    case OPTION_LIST:
+        o->list = true;
+        return 0;
+    case OPTION_LIMIT:
+        return parse_limit(value, o, err);
     case OPTION_ALL:
         o->all = true;
         return 0;

@@ -33,9 +33,10 @@ struct option_words {
 
 struct options {
     enum command command;
-    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times;
-    int repeat;    /* launches that bench times */
-    double time_s; /* most for each kernel that check runs; 0: not given */
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times, yes, list;
+    int repeat;           /* launches that bench times */
+    uint64_t limit_bytes; /* most that a bundle's trace takes; 0: not given */
+    double time_s;        /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem, *memory;
     enum asked_probes probes;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
