@@ -166,6 +166,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
+    case OPTION_ON:
+        o->on = value;
+        return *value && *value != '-' && strlen(value) < sizeof(struct scenario){0}.on
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--on", "expected a destination of ssh, such as user@host, found '%s'",
+                             value);
     case OPTION_MEM:
         o->mem = value;
         return 0;
@@ -381,8 +387,8 @@ static bool has_inputs(const struct options *o)
 
 static bool changes_scenario(const struct options *o)
 {
-    return has_inputs(o) || o->shape || o->mem || o->memory || o->patch || o->backend || o->probes || o->checks ||
-           o->settings.n || o->defines.n || o->includes.n || o->flags.n;
+    return has_inputs(o) || o->on || o->shape || o->mem || o->memory || o->patch || o->backend || o->probes ||
+           o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
@@ -401,6 +407,8 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
         failed = scenario_set(scenario, "capture.mem", o->mem, err);
     if (!failed && o->memory)
         failed = scenario_set(scenario, "capture.memory", o->memory, err);
+    if (o->on)
+        snprintf(scenario->on, sizeof scenario->on, "%s", o->on);
     if (!failed && o->backend)
         failed = scenario_set(scenario, "scenario.backend", o->backend, err);
     if (!failed && o->probes)
@@ -446,7 +454,7 @@ int options_open(const struct options *o, const char *path, struct session **out
         failed = err_set(err, ERR_USAGE, path,
                          "is a saved trace: --shape, --q, --k, --v, --inputs, --set, --define, --include, --flag, "
                          "--mem, --memory, --patch, "
-                         "--backend, --probes and --checks cannot change it");
+                         "--backend, --on, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {

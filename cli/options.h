@@ -37,7 +37,7 @@ struct options {
     int repeat;           /* launches that bench times */
     uint64_t limit_bytes; /* most that a bundle's trace takes; 0: not given */
     double time_s;        /* most for each kernel that check runs; 0: not given */
-    const char *isolate, *feed, *backend, *mem, *memory;
+    const char *isolate, *feed, *backend, *on, *mem, *memory;
     enum asked_probes probes;
     const char *shape, *patch, *output, *view, *junit; /* NULL: not given; borrowed from argv, as all strings here */
     enum background background;                        /* BACKGROUND_UNKNOWN: not given */

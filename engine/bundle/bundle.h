@@ -35,6 +35,12 @@ struct bundle_subject {
 int bundle_collect(const struct bundle_subject *of, const struct cache_work *work, struct container *out,
                    struct err *err);
 
+/* What a scenario is built and run from, before anybody has built it: sources, scenario, patch, files of inputs. An
+   entry's path says which file of the user's it is. Which headers are included is read from the text: more may be
+   packed than a build would read, none that a macro names. */
+int bundle_problem(const struct runner_paths *paths, const struct scenario *scenario, struct container *out,
+                   struct err *err);
+
 /* What a manifest says; "": nothing. */
 struct bundle_facts {
     char attnscope[64], kernel[256], verdict[32], error[512];

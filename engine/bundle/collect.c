@@ -230,3 +230,17 @@ int bundle_collect(const struct bundle_subject *of, const struct cache_work *wor
         order(out);
     return failed ? -1 : 0;
 }
+
+int bundle_problem(const struct runner_paths *paths, const struct scenario *scenario, struct container *out,
+                   struct err *err)
+{
+    const struct bundle_subject of = {.paths = paths, .scenario = scenario};
+    struct sources sources = {0};
+    *out = (struct container){0};
+    int failed = sources_of_text(paths, scenario, &sources, err) != 0 || sources_pack(&sources, out, err) != 0 ||
+                 pack_scenario(&of, &sources, "", out, err) != 0;
+    sources_free(&sources);
+    if (failed)
+        container_free(out);
+    return failed ? -1 : 0;
+}

@@ -25,6 +25,8 @@ int manifest_pack(const struct bundle_subject *of, const struct sources *sources
 
 /* sources.c: what a build has read, or what a trace holds of it. */
 int sources_of_build(const struct bundle_subject *of, struct sources *s, struct err *err);
+int sources_of_text(const struct runner_paths *paths, const struct scenario *scenario, struct sources *s,
+                    struct err *err); /* as bundle_problem() has them */
 int sources_of_trace(const struct trace *t, struct sources *s, struct err *err);
 int sources_pack(const struct sources *s, struct container *out, struct err *err);
 bool sources_hold(const struct sources *s, const char *folder); /* one that lies in it */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SOURCES "source"
@@ -120,6 +121,111 @@ int sources_of_build(const struct bundle_subject *of, struct sources *s, struct 
     }
     qsort(s->at, s->n, sizeof *s->at, by_path);
     find_root(s, of->scenario->include);
+    return 0;
+}
+
+/* What a text may include, while it is looked for. */
+struct looking {
+    const struct runner_paths *paths;
+    const struct scenario *scenario;
+    struct sources *sources;
+    struct err *err;
+};
+
+static bool take_named(struct looking *l, const char *folder, const char *name, size_t n)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    struct stat status;
+    const int length =
+        snprintf(path, sizeof path, "%s%s%.*s", *name == '/' ? "" : folder, *name == '/' ? "" : "/", (int)n, name);
+    if (length < 0 || (size_t)length >= sizeof path || !realpath(path, real) || stat(real, &status) != 0 ||
+        !S_ISREG(status.st_mode))
+        return false;
+    if (!is_own(l->paths, real) && l->err->code == ERR_NONE)
+        add_source(l->sources, real, NULL, l->err);
+    return true;
+}
+
+/* name, with the quote or bracket before it: in the file's own folder, then where the scenario says. */
+static void take_include(struct looking *l, const char *folder, const char *name, size_t n)
+{
+    const char *includes = l->scenario->include;
+    char word[PATH_MAX];
+    if (name[-1] == '"' && take_named(l, folder, name, n))
+        return;
+    while (*includes && value_next(&includes, word, sizeof word))
+        if (take_named(l, word, name, n))
+            return;
+}
+
+/* #include lines, and in a patch those that it adds. */
+static void take_includes(struct looking *l, const char *folder, const char *text)
+{
+    for (const char *line = text; *line; line = strchrnul(line, '\n'), line += *line == '\n') {
+        const char *at = line + (*line == '+');
+        at += strspn(at, " \t");
+        if (*at != '#')
+            continue;
+        at += 1 + strspn(at + 1, " \t");
+        if (strncmp(at, "include", 7) != 0)
+            continue;
+        at += 7 + strspn(at + 7, " \t");
+        const char *close = *at == '"' || *at == '<' ? strpbrk(at + 1, *at == '"' ? "\"\n" : ">\n") : NULL;
+        if (close && *close != '\n' && close > at + 1)
+            take_include(l, folder, at + 1, (size_t)(close - at - 1));
+    }
+}
+
+/* ASC_SOURCES("merge.cu", ...): paths from the kernel's folder. */
+static void take_sources(struct looking *l, const char *folder, const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "ASC_SOURCES"));) {
+        at += strlen("ASC_SOURCES");
+        at += strspn(at, " \t\n");
+        const char *end = *at == '(' ? strchr(at, ')') : NULL;
+        for (const char *open = end ? strchr(at, '"') : NULL; open && open < end;) {
+            const char *close = strchr(open + 1, '"');
+            if (!close)
+                break;
+            take_named(l, folder, open + 1, (size_t)(close - open - 1));
+            open = strchr(close + 1, '"');
+        }
+    }
+}
+
+int sources_of_text(const struct runner_paths *paths, const struct scenario *scenario, struct sources *s,
+                    struct err *err)
+{
+    struct err why = {0};
+    struct looking l = {paths, scenario, s, &why};
+    char folder[PATH_MAX], real[PATH_MAX], *text;
+    if (!realpath(scenario->kernel, real))
+        return err_errno(err, scenario->kernel, "cannot be read");
+    snprintf(s->kernel, sizeof s->kernel, "%s", real);
+    int failed = add_source(s, real, NULL, err);
+    folder_of(s->kernel, folder);
+    if (!failed && scenario->patch[0] && cache_read_text(scenario->patch, "the patch", &text, err) == 0) {
+        take_includes(&l, folder, text);
+        free(text);
+    }
+    for (size_t i = 0; i < s->n && !failed && why.code == ERR_NONE; i++) { /* those that it finds are behind it */
+        failed = cache_read_text(s->at[i].path, "a source", &text, err);
+        if (failed)
+            break;
+        folder_of(s->at[i].path, folder);
+        take_includes(&l, folder, text);
+        if (i == 0)
+            take_sources(&l, folder, text);
+        free(text);
+    }
+    if (!failed && why.code != ERR_NONE) {
+        *err = why;
+        failed = -1;
+    }
+    if (failed)
+        return -1;
+    qsort(s->at, s->n, sizeof *s->at, by_path);
+    find_root(s, scenario->include);
     return 0;
 }
 

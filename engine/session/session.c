@@ -326,6 +326,8 @@ bool session_update(struct session *s)
     if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
         err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);
+    if (mail.said[0])
+        session_say(s, "%s", mail.said);
     if (!mail.sought) {
         s->job.phase = mail.phase;
         s->job.step = mail.step;

@@ -87,8 +87,8 @@ struct session_at {
 struct session {
     struct subject subject; /* what is run */
     struct bundle_opened bundle;
-    char title[192];        /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
-    struct work *work;      /* owned: threads, judge queue, child */
+    char title[192];   /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    struct work *work; /* owned: threads, judge queue, child */
     struct log log;
     char message[256]; /* one line about the last command ("no next bad tile") */
 
