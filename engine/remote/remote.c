@@ -10,6 +10,7 @@
 #include "engine/build/process.h"
 #include "engine/bundle/bundle.h"
 #include "engine/remote/stream.h"
+#include "engine/trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
