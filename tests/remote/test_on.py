@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -229,6 +230,27 @@ class Sshd(On):
         if self.why:
             self.skipTest(self.why)
         self.goes_there_and_comes_back()
+
+    def test_what_is_interrupted_ends_there_too(self):
+        if self.why:
+            self.skipTest(self.why)
+        process = subprocess.Popen([PROGRAM, "run", KERNEL, "-I", "headers", "--shape", "4,32,4096,64", "--on", "gpu.example"],
+                                   cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.kill)
+
+        def until(condition):
+            for _ in range(300):
+                if condition():
+                    return
+                time.sleep(0.1)
+            self.fail("it did not come to that")
+
+        until(lambda: list(self.folder.glob("there/work.*/source")))
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), -signal.SIGINT)
+        until(lambda: not list(self.folder.glob("there/work.*")))
 
 
 for name in dir(On):
