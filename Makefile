@@ -35,7 +35,7 @@ LIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lminizip -lz -lpthread -lm
 
 # engine/simt, engine/gpu and engine/child/debuggee are linked to kernels, not to the program.
 ROOMS := $(addprefix engine/,base trace scenario oracle oracle/causes oracle/search oracle/nonfinite oracle/quantization \
-         oracle/rounding_bias oracle/mask build child verdict run study sweep cursor session) tui/screen tui/keys tui/views tui
+         oracle/rounding_bias oracle/mask build child verdict bundle remote run study sweep cursor session) tui/screen tui/keys tui/views tui
 SRC := $(wildcard $(addsuffix /*.c,$(ROOMS)))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 CLI := $(wildcard cli/*.c)
@@ -241,7 +241,7 @@ endif
 $(B)/obj/engine/oracle/multiply.o: OWN_CFLAGS += $(FAST)
 
 # Where --version comes from.
-$(B)/obj/cli/options.o: VERSION
+$(B)/obj/cli/options.o $(B)/obj/engine/remote/stream.o: VERSION
 
 $(B)/obj/%.o: %.c | needs-build
 	@mkdir -p $(@D)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define IN(command) (1u << (command))
-#define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK))
+#define RUNS (IN(COMMAND_OPEN) | IN(COMMAND_RUN) | IN(COMMAND_SHOW) | IN(COMMAND_CHECK) | IN(COMMAND_BUNDLE))
 #define LAUNCHES (RUNS | IN(COMMAND_PROFILE) | IN(COMMAND_BENCH) | IN(COMMAND_SHRINK) | IN(COMMAND_SWEEP))
 #define EVERY (~0u)
 
@@ -123,6 +123,13 @@ static int parse_time(const char *text, struct options *o, struct err *err)
 
 const char *const asked_probes_names[] = {"", "on", "off", "compare"};
 
+static int parse_limit(const char *text, struct options *o, struct err *err)
+{
+    return value_bytes(text, &o->limit_bytes) == 0
+               ? 0
+               : err_set(err, ERR_USAGE, "--limit", "expected a size such as 64MiB, found '%s'", text);
+}
+
 static int parse_probes(const char *value, struct options *o, struct err *err)
 {
     o->probes = ASKED_NOTHING;
@@ -184,6 +191,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_BACKEND:
         o->backend = value;
         return 0;
+    case OPTION_ON:
+        o->on = value;
+        return *value && *value != '-' && strlen(value) < sizeof(struct scenario){0}.on
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--on", "expected a destination of ssh, such as user@host, found '%s'",
+                             value);
     case OPTION_MEM:
         o->mem = value;
         return 0;
@@ -243,6 +256,14 @@ static int take(enum option_id option, const char *value, struct options *o, str
         return 0;
     case OPTION_TIME:
         return parse_time(value, o, err);
+    case OPTION_YES:
+        o->yes = true;
+        return 0;
+    case OPTION_LIST:
+        o->list = true;
+        return 0;
+    case OPTION_LIMIT:
+        return parse_limit(value, o, err);
     case OPTION_ALL:
         o->all = true;
         return 0;
@@ -405,7 +426,7 @@ static bool has_inputs(const struct options *o)
 
 static bool changes_scenario(const struct options *o)
 {
-    return has_inputs(o) || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch || o->backend ||
+    return has_inputs(o) || o->on || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch || o->backend ||
            o->probes || o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
@@ -429,6 +450,8 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
         failed = scenario_set(scenario, "capture.mem", o->mem, err);
     if (!failed && o->memory)
         failed = scenario_set(scenario, "capture.memory", o->memory, err);
+    if (o->on)
+        snprintf(scenario->on, sizeof scenario->on, "%s", o->on);
     if (!failed && o->backend)
         failed = scenario_set(scenario, "scenario.backend", o->backend, err);
     if (!failed && o->probes)
@@ -475,7 +498,7 @@ int options_open(const struct options *o, const char *path, struct session **out
                          "is a saved trace: --shape, --causal, --dtype, --q, --k, --v, --inputs, --set, --define, "
                          "--include, --flag, "
                          "--mem, --memory, --patch, "
-                         "--backend, --probes and --checks cannot change it");
+                         "--backend, --on, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {

@@ -33,13 +33,14 @@ struct option_words {
 
 struct options {
     enum command command;
-    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times, merge;
-    int repeat;    /* launches that bench times */
-    double time_s; /* most for each kernel that check runs, or for a sweep; 0: not given */
-    int runs;      /* most points of a sweep; 0: not given */
-    int sample;    /* which of its random samples */
-    int shard[2];  /* of it, from 1, of how many; 0: not given */
-    const char *isolate, *feed, *backend, *mem, *memory;
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times, merge, yes, list;
+    int repeat;           /* launches that bench times */
+    uint64_t limit_bytes; /* most that a bundle's trace takes; 0: not given */
+    double time_s;        /* most for each kernel that check runs, or for a sweep; 0: not given */
+    int runs;             /* most points of a sweep; 0: not given */
+    int sample;           /* which of its random samples */
+    int shard[2];         /* of it, from 1, of how many; 0: not given */
+    const char *isolate, *feed, *backend, *on, *mem, *memory;
     enum asked_probes probes;
     const char *shape, *causal, *dtype, *keys, *patch, *output, *view,
         *junit;                 /* NULL: not given; borrowed from argv, as all strings here */

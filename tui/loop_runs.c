@@ -53,7 +53,13 @@ static struct place first_bad(const struct session *s)
  */
 static void offer_replay(struct loop *l)
 {
-    char line[PROMPT_BYTES];
+    char line[PROMPT_BYTES], scenario[700], words[250];
+    if (session_bundle_words(l->s, scenario, words, sizeof words)) { /* of somebody else: never without a question */
+        snprintf(line, sizeof line, "replay %s", scenario);
+        prompt_open(&l->prompt, ":", line, command_line_complete, l);
+        session_say(l->s, "%s", words);
+        return;
+    }
     const char *source = l->s->run.trace ? l->s->run.trace->info.source_name : "";
     snprintf(line, sizeof line, "replay %s", access(source, R_OK) == 0 ? source : "");
     prompt_open(&l->prompt, ":", line, command_line_complete, l);

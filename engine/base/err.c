@@ -114,3 +114,17 @@ const char *err_name(enum err_code code)
     }
     return "unknown";
 }
+
+enum err_code err_from_name(const char *name)
+{
+    static const enum err_code codes[] = {
+        ERR_NONE,
+#define ERROR(id, exit_status, name) id,
+#include "engine/base/errors.def"
+#undef ERROR
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(err_name(codes[i]), name) == 0)
+            return codes[i];
+    return ERR_SYSTEM;
+}

@@ -45,7 +45,8 @@ void err_keep(struct err_kept *kept, const struct err *err);
 void err_recall(const struct err_kept *kept, struct err *out);
 void err_forget(struct err_kept *kept);
 
-int err_exit_status(enum err_code code);  /* 0 for ERR_NONE */
-const char *err_name(enum err_code code); /* "input", "build", ...; "none" */
+int err_exit_status(enum err_code code);       /* 0 for ERR_NONE */
+const char *err_name(enum err_code code);      /* "input", "build", ...; "none" */
+enum err_code err_from_name(const char *name); /* ERR_SYSTEM: there is no such one */
 
 #endif

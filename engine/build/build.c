@@ -308,6 +308,8 @@ static int read_others(struct build_job *job, struct process_output *text, struc
         return -1;
     for (int i = 1; i < job->n_sources; i++) {
         struct process_output other;
+        if (job->progress && job->progress->reads)
+            job->progress->reads(job->progress->ctx, job->sources[i].user);
         if (preprocess(job, i, &other, err))
             return -1;
         const size_t n = job->others ? strlen(job->others) : 0;

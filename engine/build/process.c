@@ -74,7 +74,8 @@ static int spawn(const struct process_start *start, char **env, pid_t *pid)
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     int last = 2;
-    failed = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    failed = start->in_fd ? posix_spawn_file_actions_adddup2(&actions, start->in_fd, 0)
+                          : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed = posix_spawn_file_actions_adddup2(&actions, start->out_fd, 1);
     if (!failed)

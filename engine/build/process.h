@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the new process gets; its stdin is /dev/null. */
+/* What the new process gets. */
 struct process_start {
     const char *const *argv; /* borrowed, NULL-terminated; argv[0] is looked up in PATH unless it has a slash */
+    int in_fd;               /* becomes 0; 0: that is /dev/null */
     int out_fd, err_fd;      /* become 1 and 2 */
     int socket_fd;           /* becomes PROCESS_SOCKET_FD; -1: none */
     bool plain_messages;     /* LC_ALL=C, for programs whose messages are read */

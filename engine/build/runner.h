@@ -40,6 +40,8 @@ struct runner_progress {
     void (*remarks)(void *ctx, size_t lines, bool cached);
     /* May be NULL. A file of the user's that the kernel includes; told by builds that ask a compiler. */
     void (*reads)(void *ctx, const char *path);
+    /* May be NULL. One line on the run as a whole, for the user to see at once. */
+    void (*say)(void *ctx, const char *line);
     /* May be NULL. What a part of STEP_COMPILING took, by the compiler's own word for it. */
     void (*part)(void *ctx, const char *name, double seconds);
 };

@@ -6,6 +6,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/base/units.h"
 #include "engine/oracle/codes.h"
+#include "engine/remote/remote.h"
 #include "engine/run/bounded.h"
 #include "engine/run/feed.h"
 #include "engine/run/inputs.h"
@@ -208,6 +209,9 @@ static int ask_build(const struct runner_paths *paths, const struct scenario *sc
                      struct gpu_device *gpu, const struct runner_progress *progress, struct build_request *request,
                      struct err *err)
 {
+    if (scenario->on[0])
+        return err_set(err, ERR_INPUT, scenario->on,
+                       "this takes more than a run, which alone is made there: start attnscope on that machine for it");
     *request = (struct build_request){.kernel = scenario->kernel,
                                       .patch = scenario->patch,
                                       .define = scenario->define,
@@ -519,6 +523,8 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     struct record_selection selection;
     int64_t n = 0;
     *out = NULL;
+    if (scenario->on[0])
+        return remote_record(paths, scenario, progress, out, err);
     const enum probes probes = scenario->probes == SCENARIO_PROBES_OFF ? PROBES_NONE : PROBES_RECORD;
     if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
         return -1;

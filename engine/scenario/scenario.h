@@ -135,6 +135,7 @@ struct scenario {
     int checks;      /* 1: with access checks, on the CPU */
     int tensor_core; /* enum tensor_core: whose products the CPU executor computes */
     char lanes[24];  /* the order of lanes and warps on the CPU; no key sets it; "": the default's */
+    char on[256];    /* the destination of ssh that it runs at; no key sets it; "": here */
     double limit_s;  /* wall-clock limit of the launch, from block to block; default 30 */
     /* By enum scenario_key_id (keys.h): what was said. Defaults that follow from another key (kv_heads from heads,
        scale from head_dim, ...) follow it only where they were not stated. */

@@ -13,6 +13,7 @@ struct writer {
     FILE *out;
     const char *path;
     struct err *err;
+    const struct scenario_places *places;
     int section; /* whose head was written last; -1: none */
 };
 
@@ -22,12 +23,15 @@ static bool is_path(enum scenario_key_id id)
 }
 
 /* A path that holds from any folder; what names an array behind a colon stays. */
-static void absolute(const char *path, char *out, size_t bytes)
+static bool absolute(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
 {
     char file[PATH_MAX], real[PATH_MAX];
+    (void)ctx;
+    (void)id;
     const size_t n = array_file_bytes(path);
     snprintf(file, sizeof file, "%.*s", (int)n, path);
     snprintf(out, bytes, "%s%s", realpath(file, real) ? real : file, path + n);
+    return true;
 }
 
 static int write_line(struct writer *w, enum scenario_key_id id, const char *value)
@@ -55,8 +59,8 @@ static int write_words(struct writer *w, enum scenario_key_id id, const char *li
         quoted[0] = '\0';
         if (!value_next(&list, word, sizeof word))
             return err_set(w->err, ERR_INPUT, w->path, "%s has a word that is too long", scenario_keys[id].name);
-        if (id == KEY_INCLUDE)
-            absolute(word, path, sizeof path);
+        if (id == KEY_INCLUDE && !w->places->place(w->places->ctx, id, word, path, sizeof path))
+            continue;
         if (value_join(quoted, sizeof quoted, id == KEY_INCLUDE ? path : word) != 0 || write_line(w, id, quoted) != 0)
             return -1;
     }
@@ -71,11 +75,21 @@ static int write_key(struct writer *w, enum scenario_key_id id)
         return 0;
     if (id == KEY_INCLUDE || id == KEY_FLAGS)
         return write_words(w, id, said);
-    if (is_path(id)) {
-        absolute(said, path, sizeof path);
+    if (is_path(id) && !w->places->place(w->places->ctx, id, said, path, sizeof path))
+        return 0;
+    if (is_path(id))
         said = path;
-    }
     return write_line(w, id, said);
+}
+
+int scenario_write_as(const struct scenario *s, FILE *out, const char *name, const struct scenario_places *places,
+                      struct err *err)
+{
+    struct writer w = {s, out, name, err, places, -1};
+    int failed = 0;
+    for (int id = 0; id < KEY_COUNT && !failed; id++)
+        failed = write_key(&w, (enum scenario_key_id)id) != 0;
+    return failed ? -1 : 0;
 }
 
 int scenario_write(const struct scenario *s, const char *path, struct err *err)
@@ -83,11 +97,7 @@ int scenario_write(const struct scenario *s, const char *path, struct err *err)
     struct replacement r;
     if (replace_open(&r, path, 0666, err) != 0)
         return -1;
-    struct writer w = {s, r.file, path, err, -1};
-    int failed = 0;
-    for (int id = 0; id < KEY_COUNT && !failed; id++)
-        failed = write_key(&w, (enum scenario_key_id)id) != 0;
-    if (!failed)
+    if (scenario_write_as(s, r.file, path, &(struct scenario_places){absolute, NULL}, err) == 0)
         return replace_commit(&r, err);
     replace_drop(&r);
     return -1;

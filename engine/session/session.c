@@ -133,7 +133,48 @@ int session_open_trace(const char *path, struct session **out, struct err *err)
     return 0;
 }
 
-enum file_kind { KIND_SCENARIO, KIND_KERNEL, KIND_TRACE };
+int session_open_bundle(const char *path, struct session **out, struct err *err)
+{
+    struct runner_paths paths;
+    struct bundle_opened bundle;
+    char trace[700];
+    *out = NULL;
+    if (runner_find_paths(&paths, err) != 0 || bundle_open(&paths, path, &bundle, err) != 0)
+        return -1;
+    snprintf(trace, sizeof trace, "%s/" BUNDLE_TRACE, bundle.work.folder);
+    int failed;
+    if (access(trace, F_OK) != 0)
+        failed = err_set(err, ERR_INPUT, path, "holds no trace: its run came to none (%s)",
+                         bundle.facts.error[0] ? bundle.facts.error : "its manifest does not say why");
+    else
+        failed = session_open_trace(trace, out, err);
+    if (failed) {
+        bundle_close(&bundle);
+        return -1;
+    }
+    struct session *s = *out;
+    s->bundle = bundle;
+    s->subject.paths = paths;
+    snprintf(s->title, sizeof s->title, "%s", path_name(path));
+    return 0;
+}
+
+bool session_bundle_words(const struct session *s, char scenario[700], char *words, size_t bytes)
+{
+    struct scenario made;
+    if (!s->bundle.open || !s->bundle.has_scenario)
+        return false;
+    snprintf(scenario, 700, "%s/" BUNDLE_SCENARIO, s->bundle.work.folder);
+    if (session_read(scenario, s->subject.paths.root, &made, NULL) != 0)
+        return false;
+    snprintf(words, bytes, "Enter builds %.80s of this bundle%s%.60s%s%.60s and runs it here; Esc does not",
+             path_name(made.kernel), made.define[0] ? " with " : "", made.define,
+             made.flags[0] ? " and the flags " : "", made.flags);
+    scenario_free(&made);
+    return true;
+}
+
+enum file_kind { KIND_SCENARIO, KIND_KERNEL, KIND_TRACE, KIND_BUNDLE };
 
 /* By suffix where it is one of ours, else by content: a trace begins with a binary length and '{'. */
 static int file_kind(const char *path, enum file_kind *kind, struct err *err)
@@ -154,10 +195,12 @@ static int file_kind(const char *path, enum file_kind *kind, struct err *err)
             return -1;
         }
         fclose(file);
-        if (head[8] != '{')
-            return err_set(err, ERR_INPUT, path,
-                           "expected a scenario (.ini), a kernel (.cu) or a saved trace (.safetensors)");
-        *kind = KIND_TRACE;
+        const bool bundle = memcmp(head, "PK\3\4", 4) == 0;
+        if (head[8] != '{' && !bundle)
+            return err_set(
+                err, ERR_INPUT, path,
+                "expected a scenario (.ini), a kernel (.cu), a saved trace (.safetensors) or a bundle (.zip)");
+        *kind = bundle ? KIND_BUNDLE : KIND_TRACE;
     }
     return 0;
 }
@@ -170,6 +213,8 @@ int session_open(const char *path, struct session **out, struct err *err)
         return -1;
     if (kind == KIND_TRACE)
         return session_open_trace(path, out, err);
+    if (kind == KIND_BUNDLE)
+        return session_open_bundle(path, out, err);
     return open_file(path, out, err);
 }
 
@@ -194,6 +239,7 @@ void session_free(struct session *s)
     log_free(&s->log);
     sweep_free(s->swept);
     free(s->swept);
+    bundle_close(&s->bundle);
     free(s);
 }
 
@@ -283,6 +329,8 @@ bool session_update(struct session *s)
     if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
         err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);
+    if (mail.said[0])
+        session_say(s, "%s", mail.said);
     if (!mail.sought) {
         s->job.phase = mail.phase;
         s->job.step = mail.step;

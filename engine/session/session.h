@@ -5,6 +5,7 @@
 #define SESSION_SESSION_H
 
 #include "engine/base/err.h"
+#include "engine/bundle/bundle.h"
 #include "engine/cursor/jumps.h"
 #include "engine/cursor/pins.h"
 #include "engine/oracle/nonfinite/invariants.h"
@@ -87,8 +88,9 @@ struct session_at {
 
 struct session {
     struct subject subject; /* what is run */
-    char title[192];        /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
-    struct work *work;      /* owned: threads, judge queue, child */
+    struct bundle_opened bundle;
+    char title[192];   /* "v2b_scalar WS=2 + double-scale.patch", or the trace's file name */
+    struct work *work; /* owned: threads, judge queue, child */
     struct log log;
     char message[256]; /* one line about the last command ("no next bad tile") */
 
@@ -107,7 +109,12 @@ int session_open_adhoc(const struct scenario *scenario, struct session **out, st
 int session_open_trace(const char *path, struct session **out, struct err *err);
 /* The kernel of a saved sweep (.json), set to the smallest point that fails. */
 int session_open_sweep(const char *path, struct session **out, struct err *err);
-/* A scenario (.ini), a kernel (.cu: an ad-hoc run) or a saved trace, told apart by content. */
+/* The trace of a bundle, which is unpacked as long as the session lives. Nothing of it is built or run. */
+int session_open_bundle(const char *path, struct session **out, struct err *err);
+/* What would run, and how, where the scenario of the bundle was run here; false: this is no bundle, or it has none. The
+   scenario's path goes into `scenario`. */
+bool session_bundle_words(const struct session *s, char scenario[700], char *words, size_t bytes);
+/* A scenario (.ini), a kernel (.cu: an ad-hoc run), a saved trace or a bundle, told apart by content. */
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
 

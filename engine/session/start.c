@@ -13,8 +13,9 @@ void session_make_title(struct session *s)
     if (dot)
         *dot = '\0';
     const struct scenario *made = &s->subject.scenario;
-    snprintf(s->title, sizeof s->title, "%s%s%s%s%s%s%s", kernel, *made->define ? " " : "", made->define,
-             *made->flags ? " " : "", made->flags, *made->patch ? " + " : "", path_name(made->patch));
+    snprintf(s->title, sizeof s->title, "%s%s%s%s%s%s%s%s%s", kernel, *made->define ? " " : "", made->define,
+             *made->flags ? " " : "", made->flags, *made->patch ? " + " : "", path_name(made->patch),
+             *made->on ? " on " : "", made->on);
 }
 
 int session_start(struct session *s)

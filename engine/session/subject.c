@@ -154,7 +154,7 @@ int session_subject(const struct session *s, char *out, size_t bytes, bool *edit
     struct scenario opened;
     *edited = false;
     if (!s->subject.has_scenario && s->subject.path[0]) {
-        put_path(&w, s->subject.path);
+        put_path(&w, s->bundle.open ? s->bundle.path : s->subject.path);
         return w.left ? 0 : -1;
     }
     if (!made || !s->run.trace || open_again(s, made, &opened) != 0)

@@ -36,6 +36,14 @@ static void on_log(void *ctx, const char *line)
     work_signal(w);
 }
 
+static void on_say(void *ctx, const char *line)
+{
+    struct work *w = ctx;
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->mail.said, sizeof w->mail.said, "%s", line);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void on_remarks(void *ctx, size_t lines, bool cached)
 {
     struct work *w = ctx;
@@ -121,11 +129,12 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
 
 static void run(struct work *w, const struct runner_progress *progress, struct err *err)
 {
-    struct build_ahead *plain =
-        measures_beside(w->paths, w->scenario) ? build_ahead_start(w->paths, w->scenario, PROBES_NONE) : NULL;
+    struct build_ahead *plain = !w->scenario->on[0] && measures_beside(w->paths, w->scenario)
+                                    ? build_ahead_start(w->paths, w->scenario, PROBES_NONE)
+                                    : NULL;
     const int failed = record(&w->recorder, w->paths, w->scenario, progress, &w->trace, err);
     build_ahead_end(plain, failed == 0);
-    if (failed == 0)
+    if (failed == 0 && !w->scenario->on[0])
         measure_beside(&w->plain_recorder, w->paths, w->scenario, progress, &w->trace->info);
 }
 
@@ -161,6 +170,7 @@ static void *work_thread(void *ctx)
                                        .ctx = w,
                                        .cancel = &w->cancel,
                                        .reads = on_reads,
+                                       .say = on_say,
                                        .part = on_part};
     if (w->seek)
         look(w, &err);

@@ -22,6 +22,7 @@ struct mail {
     struct state_break state_break;
     struct run_onset *onset; /* owned; comes with findings; NULL: every number is one */
     struct log log;          /* new lines */
+    char said[200];          /* what the user is told of the run at once; "": nothing */
     char **reads;            /* files that the kernel includes, each once since the last mail */
     size_t n_reads;
     struct err err; /* code ERR_NONE while all is well */

@@ -65,6 +65,7 @@ bool work_collect(struct work *w, struct mail *mail)
     w->mail.complete = 0;
     w->mail.log = (struct log){0};
     w->mail.reads = NULL;
+    w->mail.said[0] = '\0';
     w->mail.n_reads = 0;
     w->mail.finished = 0;
     w->mail.err = (struct err){0};

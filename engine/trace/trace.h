@@ -162,6 +162,8 @@ int trace_open(const char *path, struct trace **out, struct err *err);
 
 /* Writes a safetensors file: temporary name beside path, fsync, rename; on failure nothing is left behind. */
 int trace_save(const struct trace *t, const char *path, struct err *err);
+/* The same of some slots, slots[n], n at least 1, ascending; inputs and outputs are whole. */
+int trace_save_slots(const struct trace *t, const int *slots, int n, const char *path, struct err *err);
 
 void trace_free(struct trace *t); /* NULL is legal; unmaps, closes, frees */
 

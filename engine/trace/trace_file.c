@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum { TENSORS_MAX = 22 + 2 * ASC_CHANNELS };
+#define SLOT_TABLE "slot"
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
@@ -165,7 +166,7 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
         add_dim(map, l->q_tiles);
         add_dim(map, l->kv_tiles + 1);
     }
-    map = add(&list, "", "slot", DTYPE_I32, &l->slots.offset);
+    map = add(&list, "", SLOT_TABLE, DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
     add_dim(map, 3);
     add_dim(add(&list, "", "dropped", DTYPE_I64, &l->dropped.offset), ASC_CHANNELS);
@@ -223,15 +224,33 @@ static int write_dense(FILE *file, const unsigned char *from, uint64_t n)
     return 0;
 }
 
-static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map)
+/* Which slots are written: slots[n], or all. */
+struct chosen {
+    const int *slots; /* borrowed; NULL: all */
+    int n;
+};
+
+/* The slot table. */
+static int write_places(FILE *file, const struct trace *t, const struct chosen *chosen)
+{
+    for (int i = 0; i < chosen->n; i++)
+        if (fwrite(trace_slot_place(t, chosen->slots[i]), 3 * sizeof(int32_t), 1, file) != 1)
+            return -1;
+    return 0;
+}
+
+static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map, const struct chosen *chosen)
 {
     const uint64_t slot_bytes = map->n_kv * map->piece_bytes, all = map->n_slots * slot_bytes;
     const bool dense = !map->slot_stride ||
                        (*map->slot_stride == slot_bytes && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
-    if (dense)
+    if (chosen->slots && strcmp(map->name, SLOT_TABLE) == 0)
+        return write_places(file, t, chosen);
+    if (dense && (!map->slot_stride || !chosen->slots))
         return write_dense(file, t->bytes + *map->offset, all);
-    for (uint64_t slot = 0; slot < map->n_slots; slot++)
+    for (uint64_t i = 0; i < map->n_slots; i++)
         for (uint64_t kv = 0; kv < map->n_kv; kv++) {
+            const uint64_t slot = chosen->slots ? (uint64_t)chosen->slots[i] : i;
             const uint64_t at = *map->offset + slot * *map->slot_stride + kv * *map->kv_stride;
             if (map->piece_bytes && fwrite(t->bytes + at, map->piece_bytes, 1, file) != 1)
                 return -1;
@@ -259,7 +278,7 @@ static int make_header(const struct trace *t, const struct tensor_map *maps, int
 }
 
 static int write_file(const struct trace *t, const char *path, const struct tensor_map *maps, int n_maps,
-                      const unsigned char *header, size_t header_bytes, struct err *err)
+                      const struct chosen *chosen, const unsigned char *header, size_t header_bytes, struct err *err)
 {
     struct replacement r;
     if (replace_open(&r, path, 0666, err) != 0)
@@ -267,7 +286,7 @@ static int write_file(const struct trace *t, const char *path, const struct tens
     setvbuf(r.file, NULL, _IOFBF, 1 << 20);
     int failed = fwrite(header, header_bytes, 1, r.file) != 1;
     for (int i = 0; i < n_maps && !failed; i++)
-        failed = write_tensor(r.file, t, &maps[i]) != 0;
+        failed = write_tensor(r.file, t, &maps[i], chosen) != 0;
     if (!failed)
         return replace_commit(&r, err);
     err_errno(err, path, "cannot be written");
@@ -292,20 +311,31 @@ int trace_may_replace(const char *path, struct err *err)
     return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is not a trace; it is not replaced");
 }
 
-int trace_save(const struct trace *t, const char *path, struct err *err)
+static int save(const struct trace *t, const struct chosen *chosen, const char *path, struct err *err)
 {
     if (trace_may_replace(path, err) != 0)
         return -1;
     struct layout layout = t->layout;
+    layout.n_slots = chosen->slots ? chosen->n : layout.n_slots;
     struct tensor_map maps[TENSORS_MAX];
     const int n_maps = list_tensors(&t->problem, &layout, maps);
     unsigned char *header = NULL;
     size_t header_bytes = 0;
     if (make_header(t, maps, n_maps, &header, &header_bytes, err) != 0)
         return -1;
-    const int result = write_file(t, path, maps, n_maps, header, header_bytes, err);
+    const int result = write_file(t, path, maps, n_maps, chosen, header, header_bytes, err);
     free(header);
     return result;
+}
+
+int trace_save(const struct trace *t, const char *path, struct err *err)
+{
+    return save(t, &(struct chosen){NULL, 0}, path, err);
+}
+
+int trace_save_slots(const struct trace *t, const int *slots, int n, const char *path, struct err *err)
+{
+    return save(t, &(struct chosen){slots, n}, path, err);
 }
 
 static char *shape_text(const uint64_t *shape, int n, char out[160])

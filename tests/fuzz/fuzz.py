@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/fuzz/corpus"
-TARGETS = {"trace": 16384, "shape": 512, "text": 4096, "array": 4096}  # most bytes of an input
+TARGETS = {"trace": 16384, "shape": 512, "text": 4096, "array": 4096, "bundle": 4096}  # most bytes of an input
 CORPUS_BYTES = 400_000  # of each target
 
 

@@ -36,6 +36,9 @@ class Corpus(unittest.TestCase):
     def test_arrays(self):
         self.replay("array")
 
+    def test_bundles(self):
+        self.replay("bundle")
+
     def test_texts(self):
         self.replay("text")
 

@@ -8,16 +8,16 @@
 #include <string.h>
 
 /* The picture: columns by one axis, rows by the other. */
-struct picture {
+struct grid_picture {
     const struct sweep *of;
     int x, y; /* axes; -1: there is none, and one column or row */
     int cols, rows;
 };
 
-static struct picture picture_of(const struct session *s)
+static struct grid_picture picture_of(const struct session *s)
 {
     const struct sweep *sweep = s->swept;
-    struct picture p = {.of = sweep, .x = sweep->shown[0], .y = sweep->shown[1]};
+    struct grid_picture p = {.of = sweep, .x = sweep->shown[0], .y = sweep->shown[1]};
     /* The longer one goes across. */
     if (p.y >= 0 && sweep->axis[p.y].n > sweep->axis[p.x].n) {
         p.x = sweep->shown[1];
@@ -28,17 +28,17 @@ static struct picture picture_of(const struct session *s)
     return p;
 }
 
-static const char *label(const struct picture *p, int axis, int value)
+static const char *label(const struct grid_picture *p, int axis, int value)
 {
     return axis < 0 ? "" : p->of->axis[axis].value[value];
 }
 
-static bool is_in(const struct picture *p, const struct sweep_point *point, int cell)
+static bool is_in(const struct grid_picture *p, const struct sweep_point *point, int cell)
 {
     return (p->x < 0 || point->at[p->x] == cell % p->cols) && (p->y < 0 || point->at[p->y] == cell / p->cols);
 }
 
-static int cell_of(const struct picture *p, const struct sweep_point *point)
+static int cell_of(const struct grid_picture *p, const struct sweep_point *point)
 {
     return (p->y < 0 ? 0 : point->at[p->y]) * p->cols + (p->x < 0 ? 0 : point->at[p->x]);
 }
@@ -47,7 +47,7 @@ struct tally {
     int n[SWEEP_RESULTS];
 };
 
-static struct tally tally_of(const struct picture *p, int cell)
+static struct tally tally_of(const struct grid_picture *p, int cell)
 {
     struct tally t = {{0}};
     for (size_t i = 0; i < p->of->n; i++)
@@ -63,7 +63,7 @@ static const char *glyph_of(struct tally t, enum style *style)
     return bad && right ? "~" : bad ? "✗" : right ? "·" : t.n[SWEEP_DECLINED] ? "-" : t.n[SWEEP_NOT_TRIED] ? "?" : " ";
 }
 
-static int selected(const struct picture *p, const struct view_state *vs)
+static int selected(const struct grid_picture *p, const struct view_state *vs)
 {
     return list_selected(vs->selected, p->cols * p->rows);
 }
@@ -72,7 +72,7 @@ static int begin(const struct session *s)
 {
     if (!s->swept)
         return 0;
-    const struct picture p = picture_of(s);
+    const struct grid_picture p = picture_of(s);
     const struct sweep_point *least = sweep_smallest(s->swept);
     return cell_of(&p, least ? least : &s->swept->point[0]);
 }
@@ -84,7 +84,7 @@ static bool comes_before(const struct sweep *s, const struct sweep_point *a, con
 }
 
 /* The smallest that fails, else the smallest; -1: the cell has none. */
-static int point_in(const struct picture *p, int cell)
+static int point_in(const struct grid_picture *p, int cell)
 {
     int found = -1;
     for (size_t i = 0; i < p->of->n; i++) {
@@ -103,7 +103,7 @@ static void sentences_flow(const struct sweep *sweep, struct text_flow *f)
 }
 
 /* As many columns and rows as there is room for, the cursor's among them. Returns the lines used. */
-static int grid_draw(const struct picture *p, struct canvas *c, struct rect area, int cursor)
+static int grid_draw(const struct grid_picture *p, struct canvas *c, struct rect area, int cursor)
 {
     int left = 0, wide = 1;
     for (int y = 0; y < p->rows; y++)
@@ -141,7 +141,7 @@ static int grid_draw(const struct picture *p, struct canvas *c, struct rect area
     return 2 + rows;
 }
 
-static void cell_words(const struct picture *p, int cell, char *out, size_t bytes)
+static void cell_words(const struct grid_picture *p, int cell, char *out, size_t bytes)
 {
     const struct tally t = tally_of(p, cell);
     size_t used = 0;
@@ -161,7 +161,7 @@ static void cell_words(const struct picture *p, int cell, char *out, size_t byte
 }
 
 /* The points of a cell: what else they are at, and what came of them. */
-static void points_flow(const struct picture *p, int cell, struct text_flow *f)
+static void points_flow(const struct grid_picture *p, int cell, struct text_flow *f)
 {
     static const enum style styles[] = {STYLE_OK, STYLE_BAD, STYLE_DIM, STYLE_DIM};
     const int first = point_in(p, cell);
@@ -192,7 +192,7 @@ static void view_sweep_draw(const struct session *s, struct canvas *c, const str
                  "no sweep is open: attnscope sweep KERNEL.cu --save FILE.json makes one, :sweep FILE.json opens it");
         return;
     }
-    const struct picture p = picture_of(s);
+    const struct grid_picture p = picture_of(s);
     const int cursor = selected(&p, vs);
     snprintf(right, sizeof right, "%zu of %.0f points, %zu fail, %zu right", s->swept->n, s->swept->grid,
              sweep_count(s->swept, SWEEP_FAIL), sweep_count(s->swept, SWEEP_OK));
@@ -216,7 +216,7 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     const struct view_answer did = {.does = ANSWER_DID};
     if (!s->swept)
         return (struct view_answer){0};
-    const struct picture p = picture_of(s);
+    const struct grid_picture p = picture_of(s);
     const int cell = selected(&p, vs);
     int x = cell % p.cols, y = cell / p.cols;
     switch (a) {
