@@ -48,7 +48,6 @@ static bool place_input(struct placing *p, const char *path, char *out, size_t b
 static bool place(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
 {
     struct placing *p = ctx;
-    char real[PATH_MAX];
     if (id == KEY_PATCH) {
         snprintf(out, bytes, "patch/%s", path_name(path));
         if (p->err->code == ERR_NONE)
@@ -57,9 +56,10 @@ static bool place(void *ctx, enum scenario_key_id id, const char *path, char *ou
     }
     if (id == KEY_KERNEL)
         return source_place(p->sources, p->sources->kernel, out, bytes);
-    if (id == KEY_INCLUDE)
-        return realpath(path, real) && sources_hold(p->sources, real) && source_place(p->sources, real, out, bytes);
-    return place_input(p, path, out, bytes);
+    if (id != KEY_INCLUDE)
+        return place_input(p, path, out, bytes);
+    char real[PATH_MAX];
+    return realpath(path, real) && sources_hold(p->sources, real) && source_place(p->sources, real, out, bytes);
 }
 
 /* The inputs are those of the trace: they lie there as the kernel got them, cut and rounded. */
@@ -82,7 +82,7 @@ static int scenario_of_trace(const struct trace *t, const struct sources *from, 
     char word[512];
     scenario_init(out);
     int failed = scenario_set(out, "scenario.kernel", from->kernel, err);
-    while (!failed && *words && value_next(&words, word, sizeof word))
+    while (!failed && value_next(&words, word, sizeof word))
         failed = word[0] == '-' ? scenario_add_word(out, KEY_FLAGS, word, BUNDLE_SCENARIO, err)
                                 : scenario_define(out, word, err);
     if (!failed && t->info.checked)
@@ -100,6 +100,8 @@ static int pack_scenario(const struct bundle_subject *of, const struct sources *
     struct placing placing = {sources, trace, out, 0, &why};
     char *text = NULL;
     size_t bytes = 0;
+    if (!of->scenario && !of->trace)
+        return err_set(err, ERR_INPUT, BUNDLE_SCENARIO, "there is neither a scenario nor a trace to pack");
     int failed =
         of->scenario ? scenario_copy(of->scenario, &own) : scenario_of_trace(of->trace, sources, trace, &own, err);
     if (failed && of->scenario)

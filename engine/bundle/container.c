@@ -254,11 +254,14 @@ static int take_entry(struct container *c, uint64_t *all, struct err *err)
     return 0;
 }
 
+struct listed {
+    const char *name; /* borrowed */
+};
+
 /* In the order of paths: a '/' before all else, so that what lies in a folder stands behind a file of its name. */
 static int by_path(const void *a, const void *b)
 {
-    const char *x = (*(const struct container_entry *const *)a)->name,
-               *y = (*(const struct container_entry *const *)b)->name;
+    const char *x = ((const struct listed *)a)->name, *y = ((const struct listed *)b)->name;
     while (*x && *x == *y) {
         x++;
         y++;
@@ -269,15 +272,15 @@ static int by_path(const void *a, const void *b)
 
 static int check_twice(const struct container *c, struct err *err)
 {
-    const struct container_entry **sorted = calloc(c->n + 1, sizeof *sorted);
+    struct listed *sorted = calloc(c->n + 1, sizeof *sorted);
     if (!sorted)
         return err_no_memory(err, c->path, "the list of its files");
     for (size_t i = 0; i < c->n; i++)
-        sorted[i] = &c->entries[i];
+        sorted[i].name = c->entries[i].name;
     qsort(sorted, c->n, sizeof *sorted, by_path);
     int failed = 0;
     for (size_t i = 1; i < c->n && !failed; i++) {
-        const char *before = sorted[i - 1]->name, *name = sorted[i]->name;
+        const char *before = sorted[i - 1].name, *name = sorted[i].name;
         const size_t n = strlen(before);
         if (strncmp(before, name, n) == 0 && (!name[n] || name[n] == '/'))
             failed = err_set(err, ERR_INPUT, c->path, "'%.200s' is there %s; nothing is unpacked", before,

@@ -92,7 +92,7 @@ static void find_root(struct sources *s, const char *includes)
         folder_of(s->at[i].path, folder);
         narrow(s->root, folder, i == 0);
     }
-    while (*includes && value_next(&includes, word, sizeof word))
+    while (value_next(&includes, word, sizeof word))
         if (realpath(word, real) && sources_hold(s, real))
             narrow(s->root, real, false);
 }
@@ -153,7 +153,7 @@ static void take_include(struct looking *l, const char *folder, const char *name
     char word[PATH_MAX];
     if (name[-1] == '"' && take_named(l, folder, name, n))
         return;
-    while (*includes && value_next(&includes, word, sizeof word))
+    while (value_next(&includes, word, sizeof word))
         if (take_named(l, word, name, n))
             return;
 }

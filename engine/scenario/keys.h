@@ -42,13 +42,14 @@ int scenario_add_word(struct scenario *s, enum scenario_key_id id, const char *w
                       struct err *err);
 /* What a key was given, as it would be given again: paths where they were found; NULL: it is not stated. */
 const char *scenario_said(const struct scenario *s, enum scenario_key_id id);
-/* How a scenario that is written names its files: place() writes the name of the file or folder at `path`, which the key
-   says; false: it is left out. */
+/* How a scenario that is written names its files: place() writes the name of the file or folder at `path`, which the
+   key says; false: it is left out. */
 struct scenario_places {
     bool (*place)(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes);
     void *ctx;
 };
-/* scenario_write() into a stream; name: of what is written, for messages. Whether the stream took it is the caller's. */
+/* scenario_write() into a stream; name: of what is written, for messages. Whether the stream took it is the caller's.
+ */
 int scenario_write_as(const struct scenario *s, FILE *out, const char *name, const struct scenario_places *places,
                       struct err *err);
 /* 1/sqrt(head_dim), rounded once to float. */

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNPACKED_MAX (UINT64_C(4) << 20) /* of one entry: a packed megabyte of zeros takes the time of a thousand inputs */
+#define UNPACKED_MAX                                                                                                   \
+    (UINT64_C(4) << 20) /* of one entry: a packed megabyte of zeros takes the time of a thousand inputs */
 
 static int count(void *ctx, const void *bytes, size_t n)
 {
