@@ -18,8 +18,8 @@
 
 #define TIME_S 300.0
 #define RUNS 200
-#define SAVE_S 30.0 /* between two writings of the file while it runs */
-#define ROUND 64    /* points that are put in the order of their builds, so that a budget ends in a fair sample */
+#define SAVE_S 5.0 /* between two writings of the file while it runs */
+#define ROUND 64   /* points that are put in the order of their builds, so that a budget ends in a fair sample */
 #define COMMAND_BYTES 4096
 
 struct sweeping {

@@ -194,8 +194,9 @@ static void view_sweep_draw(const struct session *s, struct canvas *c, const str
     }
     const struct grid_picture p = picture_of(s);
     const int cursor = selected(&p, vs);
-    snprintf(right, sizeof right, "%zu of %.0f points, %zu fail, %zu right", s->swept->n, s->swept->grid,
-             sweep_count(s->swept, SWEEP_FAIL), sweep_count(s->swept, SWEEP_OK));
+    snprintf(right, sizeof right, "%s%zu of %.0f points, %zu fail, %zu right",
+             s->swept->ended ? "" : "stopped early: ", s->swept->n, s->swept->grid, sweep_count(s->swept, SWEEP_FAIL),
+             sweep_count(s->swept, SWEEP_OK));
     view_frame_draw(s, c, VIEW_SWEEP, "sweep", right);
     struct text_flow f = {.canvas = c, .area = {body.row, body.col, body.rows / 2, body.cols}};
     sentences_flow(s->swept, &f);

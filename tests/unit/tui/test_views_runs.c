@@ -154,15 +154,15 @@ static void the_grid_of_a_sweep(void **state)
 {
     (void)state;
     struct session *s = hand_made_session(&hand_made_usual);
-    golden_view(s, VIEW_SWEEP, NULL, "sweep-none");
+    golden_view(s, VIEW_SWEEP, NULL, "swept-none");
     s->swept = swept();
     struct view_state vs = {.selected = views[VIEW_SWEEP]->begin(s)};
-    golden_screen(s, VIEW_SWEEP, &vs, 80, 24, "sweep");
+    golden_screen(s, VIEW_SWEEP, &vs, 80, 24, "swept");
     /* h j k l move in the picture, Enter runs the cell's point. */
     view_act(VIEW_SWEEP, s, 80, 24, &vs, ACTION_KV_NEXT, 1);
     struct view_answer a = view_act(VIEW_SWEEP, s, 80, 24, &vs, ACTION_Q_NEXT, 1);
     assert_int_equal(a.does, ANSWER_DID);
-    golden_screen(s, VIEW_SWEEP, &vs, 160, 40, "sweep-moved");
+    golden_screen(s, VIEW_SWEEP, &vs, 160, 40, "swept-moved");
     a = view_act(VIEW_SWEEP, s, 80, 24, &vs, ACTION_ZOOM, 1);
     assert_int_equal(a.does, ANSWER_RUNS_POINT);
     assert_int_equal(a.run, 13);
