@@ -74,7 +74,7 @@ struct Rows {
     const asc_problem *p;
     const Tensor *of;
     int batch, head;
-    const int32_t *pages; // NULL: one row behind the other
+    const int32_t *cu_seqlens, *pages; // NULL: sequences are padded, and one row is behind the other
 
     __device__ float scale(int row, int d) const
     {
@@ -86,8 +86,9 @@ struct Rows {
 
     __device__ float operator()(int row, int d) const
     {
-        const int page = pages ? pages[row / p->page_size] : batch, in_page = pages ? row % p->page_size : row;
-        const int64_t at = page * of->strides.batch + head * of->strides.head + in_page * of->strides.row;
+        const int page = pages ? pages[row / p->page_size] : cu_seqlens ? 0 : batch;
+        const int there = pages ? row % p->page_size : cu_seqlens ? cu_seqlens[batch] + row : row;
+        const int64_t at = page * of->strides.batch + head * of->strides.head + there * of->strides.row;
         if (of->type == ASC_F16)
             return __half2float(static_cast<const __half *>(of->data)[at + d]);
         return decode(*of, at + d * of->strides.col) * scale(row, d);
@@ -111,14 +112,17 @@ __global__ void __launch_bounds__(THREADS) micro_scales(Problem problem)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, cols = problem.v.cols / 32;
     const int q_tile = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     const asc_problem &p = problem.of;
-    const int kv_len = asc_kv_len(&p, batch), kv_head = head / (p.heads / p.kv_heads);
-    const int reach = p.causal == ASC_CAUSAL_NONE ? kv_len : p.causal == ASC_CAUSAL_TOP_LEFT ? 0 : kv_len - p.q_len;
+    const int q_len = asc_q_len(&p, batch), kv_len = asc_kv_len(&p, batch), kv_head = head / (p.heads / p.kv_heads);
+    if (q_tile * BR >= q_len)
+        return;
+    const int reach = p.causal == ASC_CAUSAL_NONE ? kv_len : p.causal == ASC_CAUSAL_TOP_LEFT ? 0 : kv_len - q_len;
     const int32_t *pages = p.page_table ? p.page_table + batch * asc_table_pages(&p) : nullptr;
-    const Rows q = {&p, &problem.q, batch, head, nullptr}, k = {&p, &problem.k, batch, kv_head, pages},
-               v = {&p, &problem.v, batch, kv_head, pages};
+    const Rows q = {&p, &problem.q, batch, head, p.cu_seqlens_q, nullptr},
+               k = {&p, &problem.k, batch, kv_head, p.cu_seqlens_k, pages},
+               v = {&p, &problem.v, batch, kv_head, p.cu_seqlens_k, pages};
     ASC_AT(batch, head, q_tile);
 
-    load_tile(sq, q, q_tile * BR, p.q_len);
+    load_tile(sq, q, q_tile * BR, q_len);
     __syncthreads();
     ASC_RECORD_SHARED(q, 0, r, BR, c, p.head_dim, sq[r * LD + c]);
 
@@ -126,7 +130,7 @@ __global__ void __launch_bounds__(THREADS) micro_scales(Problem problem)
     for (int r = 0; r < ROWS_PER_WARP; r++)
         m[r] = -INFINITY;
     // Tiles beyond the reach of the tile's last row hold nothing for anybody.
-    const int keys = min(kv_len, min(q_tile * BR + BR, p.q_len) + reach);
+    const int keys = min(kv_len, min(q_tile * BR + BR, q_len) + reach);
     for (int kt = 0; kt * BC < keys; kt++) {
         load_tile(sk, k, kt * BC, kv_len);
         load_tile(sv, v, kt * BC, kv_len);
@@ -176,10 +180,10 @@ __global__ void __launch_bounds__(THREADS) micro_scales(Problem problem)
         const int row = warp * ROWS_PER_WARP + r, global_row = q_tile * BR + row;
         const float inverse = l[r] > 0.0f ? 1.0f / l[r] : 0.0f; // a row without any key gives zero
         const float lse = l[r] > 0.0f ? m[r] + __logf(l[r]) : -INFINITY;
-        __half *o = static_cast<__half *>(p.o) + batch * p.o_strides.batch + head * p.o_strides.head +
-                    global_row * p.o_strides.row;
+        const int64_t first = p.cu_seqlens_q ? p.cu_seqlens_q[batch] * p.o_strides.row : batch * p.o_strides.batch;
+        __half *o = static_cast<__half *>(p.o) + first + head * p.o_strides.head + global_row * p.o_strides.row;
         __half out[COLS];
-        if (global_row >= p.q_len)
+        if (global_row >= q_len)
             continue;
 #pragma unroll
         for (int i = 0; i < COLS; i++) {
@@ -230,8 +234,8 @@ ASC_KERNEL(micro_scales)
     kernel.dtypes = ASC_SUPPORTS(F16) | codes;
     kernel.k_dtypes = kernel.v_dtypes = codes;
     kernel.o_dtype = ASC_F16;
-    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
-    kernel.sequences = ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD);
+    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES);
     kernel.tensors = ASC_SUPPORTS(HEAD_DIM_V) | ASC_SUPPORTS(SCALE_DIMS) | ASC_SUPPORTS(SCALE_TYPES) |
                      ASC_SUPPORTS(STRIDES) | ASC_SUPPORTS(TRANSPOSED_V);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
