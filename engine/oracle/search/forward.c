@@ -505,6 +505,8 @@ bool rule_forward(struct search *search, const struct rule *rule, const struct s
         return splits_forward(search, rule, t, want, bound);
     case RULE_QUANTIZED:
         return quantized_forward(search, rule, t, want, bound);
+    case RULE_HALF:
+        return half_forward(search, rule, t, want, bound);
     case RULE_TURNED:
         return turned_forward(search, rule, t, want, bound);
     case RULE_FORMULA:

@@ -349,6 +349,7 @@ void propose_edits(struct search *search)
     case asc_k:
     case asc_v:
         propose_read(search, search->sample->channel);
+        propose_halves(search, search->sample->channel);
         propose_moved(search, search->sample->channel);
         break;
     case asc_m:
