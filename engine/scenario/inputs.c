@@ -466,9 +466,9 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
     }
     if (!scenario_stated(s, KEY_SCALE_TYPE)) {
         p->scale_type = of->scale_type;
-        p->q_tensor_scale = of->q_tensor_scale;
-        p->k_tensor_scale = of->k_tensor_scale;
-        p->v_tensor_scale = of->v_tensor_scale;
+        p->q_tensor_scale = scenario_stated(s, KEY_Q_TENSOR_SCALE) ? p->q_tensor_scale : of->q_tensor_scale;
+        p->k_tensor_scale = scenario_stated(s, KEY_K_TENSOR_SCALE) ? p->k_tensor_scale : of->k_tensor_scale;
+        p->v_tensor_scale = scenario_stated(s, KEY_V_TENSOR_SCALE) ? p->v_tensor_scale : of->v_tensor_scale;
     }
     if (!scenario_stated(s, KEY_SINK))
         p->has_sink = of->has_sink;

@@ -156,12 +156,18 @@ class MicroScales(InFolder):
         self.assertIn("expected f32, e4m3 or e8m0", self.refused("quant.scale_type=e5m2"))
         self.assertIn("V in K", self.refused(*SHAPE, *MXFP4, "shape.v_in_k=yes"))
         self.assertIn("rope: expected Q and K of values, found codes", self.refused(*SHAPE, *MXFP4, "shape.rope=half"))
-        self.assertIn("beside scales of e4m3", self.refused(*SHAPE, *MXFP4, "inputs.k_tensor_scale=2"))
+        self.assertIn("expected files of inputs beside it", self.refused(*SHAPE, *NVFP4, "inputs.k_tensor_scale=2"))
+        self.right(*SHAPE, *MXFP4)
+        self.assertIn("beside scales of e4m3", self.refused("inputs.k_tensor_scale=2", words=("--inputs", "t.st")))
         status, out, err = self.command("run", ROOT / "kernels/block_scales.cu", "--set=quant.scale_type=e8m0", "--set=shape.k_dtype=u8")
         self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
         self.assertIn("scales of e8m0 are those of e4m3, e5m2 or e2m1", err)
         status, out, err = self.command("run", ROOT / "kernels/block_scales.cu", "--set=quant.scale_type=e8m0", "--set=shape.k_dtype=e4m3")
         self.assertIn("scales of this type (quant.scale_type, kernel.tensors)", err)
+
+
+    def test_random_correct_runs(self):
+        self.clean_runs("--small", "--sequences", "--blocks", "--formats", "10", "17", "kernels/micro_scales.cu")
 
 
 if __name__ == "__main__":

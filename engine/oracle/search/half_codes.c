@@ -1,6 +1,6 @@
 /* Rules of codes of half a byte: RULE_HALF. The codes of Q, K or V are e2m1, two in a byte, and a kernel takes the
-   other one of the byte, or reads its four bits as another format. What it gives, who proposes it, and its words. */
-#include "engine/oracle/search/propose.h"
+   other one of the byte, or reads its four bits as another format. What it gives, and its words. */
+#include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
@@ -98,19 +98,4 @@ bool half_forward(struct search *search, const struct rule *rule, const struct s
 void half_say(const struct rule *rule, char *out, size_t bytes)
 {
     snprintf(out, bytes, readings[rule->half].words, channel_label(rule->rows.operand));
-}
-
-void propose_halves(struct search *search, enum asc_channel operand)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    struct rule rule = rule_new(RULE_HALF);
-    if (codes_use(c, operand) != CODES_DESCALED || codes_input(c, operand)->dtype != DTYPE_E2M1)
-        return;
-    rule.rows.operand = operand;
-    rule.guess = search->sample->channel != operand;
-    rule.cost = 5;
-    for (int i = 0; i < HALF_READINGS; i++) {
-        rule.half = (enum half_reading)i;
-        rule_try(search, &rule);
-    }
 }
