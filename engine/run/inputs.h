@@ -13,7 +13,7 @@ struct run_inputs {
     void *values[3]; /* Q, K, V in the problem's layout, of fill_dtype(); NULL: only codes are known */
     void *codes[3];  /* where the tensor holds codes */
     float *scales[3];
-    float tensor_scale[3]; /* of scales that are e4m3; else 0 */
+    float tensor_scale[3];      /* of scales that are e4m3; else 0 */
     float *sink, *alibi, *bias; /* where the problem has them */
     uint8_t *mask, *keep;
     int32_t *page_table;
