@@ -77,6 +77,7 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (p->lie != ASC_PACKED_QKV || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
            (p->lie != ASC_V_TRANSPOSED || hello->tensors & ASC_SUPPORTS(TRANSPOSED_V)) &&
            (!p->scale_dims || hello->tensors & ASC_SUPPORTS(SCALE_DIMS)) &&
+           (!p->scale_type || hello->tensors & ASC_SUPPORTS(SCALE_TYPES)) &&
            (!p->v_in_k || hello->tensors & ASC_SUPPORTS(V_IN_K)) &&
            (p->dropout == 0 || hello->biases & ASC_SUPPORTS(DROPOUT)) &&
            (!p->rope || hello->tensors & ASC_SUPPORTS(ROPE)) &&

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 11
+#define ASC_ABI_VERSION 12
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -50,6 +50,13 @@ enum asc_rope {
 /* Which of the leading dimensions of a bias, [batch][heads][q_len][kv_len], it has; a missing one is 1. */
 enum asc_bias { ASC_BIAS_NONE, ASC_BIAS_SHARED, ASC_BIAS_PER_HEAD, ASC_BIAS_PER_BATCH, ASC_BIAS_FULL };
 
+/* The type of the scales of codes. */
+enum asc_scale_type {
+    ASC_SCALE_F32,
+    ASC_SCALE_E4M3, /* NVFP4's: beside them the tensor has a scale of its own, an f32 */
+    ASC_SCALE_E8M0  /* the MX formats': powers of two, 2^(code - 127) */
+};
+
 /* How the arrays of q, k, v and o lie within that order. */
 enum asc_lie {
     ASC_CONTIGUOUS, /* one row right behind the other */
@@ -81,8 +88,9 @@ struct asc_problem {
     int32_t layout; /* enum asc_layout, of q, k, v and o */
     int32_t dtype;  /* enum asc_dtype, of q */
     int32_t k_dtype, v_dtype;
-    /* Of a tensor of one-byte codes: rows of a head, and elements of a row, that share a scale; 0: all of them. */
+    /* Of a tensor of codes: rows of a head, and elements of a row, that share a scale; 0: all of them. */
     int32_t scale_rows, scale_dims;
+    int32_t scale_type; /* enum asc_scale_type, of the scales of q, k and v, as far as they are codes */
     /* Query i, whose diagonal key is i with ASC_CAUSAL_TOP_LEFT and i + kv_len - q_len otherwise, sees keys from
        diagonal - window_left to diagonal + window_right; -1: no limit on this side. */
     int32_t window_left, window_right;
@@ -116,6 +124,8 @@ struct asc_problem {
     /* Dropout: P.V takes the weight of query i and key j where keep[batch][head][i][j] is not 0, times 1 / (1 -
        dropout), and 0 elsewhere; m and l take all. 0: there is none. */
     float dropout;
+    /* With ASC_SCALE_E4M3, of a tensor of codes: what all its scales are multiplied by. Else 0. */
+    float q_tensor_scale, k_tensor_scale, v_tensor_scale;
     float softcap; /* a score is softcap tanh(scale q.k / softcap); 0: none */
     /* What the mask was made by, "": by no formula; what a score s behind the soft cap becomes, "": it stays. What a
        kernel computes of them stands in its code; here it may look whether that is what is asked for. */
@@ -123,12 +133,16 @@ struct asc_problem {
     const void *q; /* [batch][heads][q_len][head_dim], or BLHD */
     const void *k; /* [batch][kv_heads][kv_len][head_dim], or BLHD */
     const void *v; /* as k, with head_dim_v in the place of head_dim; so is o */
-    /* An element of type e4m3, e5m2, s8 or u8 is a code: its value is that of its format, of u8 the code minus
-       ASC_U8_MIDPOINT, times its scale, see asc_scale_of(). NULL where the tensor has another type. */
+    /* An element of type e4m3, e5m2, e2m1, s8 or u8 is a code: its value is that of its format, of u8 the code minus
+       ASC_U8_MIDPOINT, times its scale, see asc_scale_of(). NULL where the tensor has another type. Two elements of
+       type e2m1 share a byte: number i of an array, which all strides count, stands in byte i / 2, in its low half
+       where i is even. */
     const float *q_scale; /* [batch][heads][asc_scale_groups(q_len)][asc_scale_parts(head_dim)] */
     const float *k_scale; /* [batch][kv_heads][asc_scale_groups(kv_len)][asc_scale_parts(head_dim)] */
     const float *v_scale; /* as k_scale, with head_dim_v in the place of head_dim */
-    void *o;              /* as q, of the kernel's own output type */
+    /* The same where scale_type is not ASC_SCALE_F32, of that type: then those are NULL, else these. */
+    const uint8_t *q_scale_code, *k_scale_code, *v_scale_code;
+    void *o; /* as q, of the kernel's own output type */
     float *lse;
     /* All of them in the unit of scale q.k, which is what a soft cap gives too. NULL: there is none. */
     const float *sink;   /* [heads] */
@@ -425,8 +439,17 @@ enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };
 
 /* How Q, K, V and O may be, beside all of one width, each an array of its own, contiguous. STRIDES: the kernel goes by
    asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. ROPE: it turns q
-   and k by their positions. SCALE_DIMS: parts of a row of codes have scales of their own. */
-enum asc_arrangement { ASC_HEAD_DIM_V, ASC_V_IN_K, ASC_STRIDES, ASC_TRANSPOSED_V, ASC_ROPE, ASC_SCALE_DIMS };
+   and k by their positions. SCALE_DIMS: parts of a row of codes have scales of their own.
+   SCALE_TYPES: scales are of another type than f32, see asc_problem.scale_type. */
+enum asc_arrangement {
+    ASC_HEAD_DIM_V,
+    ASC_V_IN_K,
+    ASC_STRIDES,
+    ASC_TRANSPOSED_V,
+    ASC_ROPE,
+    ASC_SCALE_DIMS,
+    ASC_SCALE_TYPES
+};
 
 /* A member of a set: ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16), ASC_SUPPORTS(BLHD), ASC_SUPPORTS(ALIBI). */
 #define ASC_SUPPORTS(what) (1u << ASC_##what)

@@ -10,6 +10,7 @@ SETTINGS = {
     "fp8_e4m3": (("shape.dtype=e4m3", "scenario.define=MIXED=0"),
                  ("shape.dtype=f16", "shape.k_dtype=e4m3", "scenario.define=MIXED=1")),
     "block_scales": (("shape.dtype=f16", "shape.k_dtype=e4m3", "quant.scales=rows:16,dims:16"),),
+    "micro_scales": (("shape.dtype=f16", "shape.k_dtype=e2m1", "quant.scales=rows:1,dims:16", "quant.scale_type=e4m3"),),
     "fp8_mma": (("shape.dtype=e4m3", "quant.scales=head"),),
 }
 NEEDS = {"fp8_mma": 89, "hopper_large": 90}  # of the compute capability, where instructions are missing before

@@ -41,6 +41,18 @@ const char *array_shape(const struct array *a, char out[160])
     return out;
 }
 
+int array_take_pairs(struct array *a, struct err *err)
+{
+    const int last = a->n_dims - 1;
+    if (last < 0 || a->stride[last] != 1 || a->length[last] > INT64_MAX / 2)
+        return err_set(err, ERR_INPUT, a->name, "expected two codes in a byte along the last dimension, in C order");
+    a->pairs = true;
+    a->length[last] *= 2;
+    for (int i = 0; i < last; i++)
+        a->stride[i] *= 2;
+    return 0;
+}
+
 static int map_source(struct source *s, struct err *err)
 {
     if (file_map_open(s->file, &s->bytes, &s->n_bytes, err) != 0)
@@ -289,10 +301,19 @@ static int take_tensor_type(struct array *a, const char *type, struct err *err)
         int dtype;
         size_t item;
         bool bits;
-    } known[] = {{"F16", DTYPE_F16, 2, false}, {"BF16", DTYPE_BF16, 2, false},    {"F32", DTYPE_F32, 4, false},
-                 {"F64", DTYPE_F64, 8, false}, {"F8_E4M3", DTYPE_E4M3, 1, false}, {"F8_E5M2", DTYPE_E5M2, 1, false},
-                 {"U8", DTYPE_U8, 1, true},    {"I8", DTYPE_S8, 1, true},         {"BOOL", DTYPE_U8, 1, false},
-                 {"I32", DTYPE_I32, 4, false}, {"I64", DTYPE_I64, 8, false},      {"U16", -1, 2, true},
+    } known[] = {{"F16", DTYPE_F16, 2, false},
+                 {"BF16", DTYPE_BF16, 2, false},
+                 {"F32", DTYPE_F32, 4, false},
+                 {"F64", DTYPE_F64, 8, false},
+                 {"F8_E4M3", DTYPE_E4M3, 1, false},
+                 {"F8_E5M2", DTYPE_E5M2, 1, false},
+                 {"F8_E8M0", DTYPE_E8M0, 1, false},
+                 {"U8", DTYPE_U8, 1, true},
+                 {"I8", DTYPE_S8, 1, true},
+                 {"BOOL", DTYPE_U8, 1, false},
+                 {"I32", DTYPE_I32, 4, false},
+                 {"I64", DTYPE_I64, 8, false},
+                 {"U16", -1, 2, true},
                  {"U32", -1, 4, true}};
     snprintf(a->type, sizeof a->type, "%s", type);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -14,7 +14,8 @@ struct array {
     char type[32];               /* as the file says it: "<f2", "BF16" */
     int dtype;                   /* enum dtype; -1: bits of no type of ours, `item` bytes each */
     bool bits;                   /* unsigned integers or raw bytes: may stand for any type of this width */
-    size_t item;                 /* bytes of an element */
+    bool pairs;                  /* an element is half a byte, the first of two in its low half */
+    size_t item;                 /* bytes of an element, or of two */
     int n_dims;
     int64_t length[ARRAY_DIMS_MAX], stride[ARRAY_DIMS_MAX]; /* both in elements; lengths are at least 1 */
     const void *data;                                       /* aligned for its type; NULL: only the head was read */
@@ -25,6 +26,8 @@ struct array {
 /* spec: FILE, or FILE:ARRAY, which an .npz or a .safetensors of several arrays needs. values: false reads what is known
    without them. ERR_INPUT says what is wrong, err->where being the array. */
 int array_open(const char *spec, bool values, struct array *out, struct err *err);
+/* Bytes are two elements each from now on, which lie along the last dimension. */
+int array_take_pairs(struct array *a, struct err *err);
 /* -1 with *err where the file has changed since. */
 int array_check(const struct array *a, struct err *err);
 void array_close(struct array *a); /* an empty one is legal */

@@ -27,7 +27,7 @@ size_t dtype_bytes(enum dtype t)
 
 bool dtype_is_code(enum dtype t)
 {
-    return t == DTYPE_E4M3 || t == DTYPE_E5M2 || dtype_is_step_code(t);
+    return t == DTYPE_E4M3 || t == DTYPE_E5M2 || t == DTYPE_E2M1 || dtype_is_step_code(t);
 }
 
 bool dtype_is_step_code(enum dtype t)
@@ -93,6 +93,10 @@ double dtype_load(enum dtype t, const void *array, size_t i)
         return (double)e4m3_to_f32(((const uint8_t *)array)[i]);
     case DTYPE_E5M2:
         return (double)e5m2_to_f32(((const uint8_t *)array)[i]);
+    case DTYPE_E2M1:
+        return (double)e2m1_to_f32(((const uint8_t *)array)[i]);
+    case DTYPE_E8M0:
+        return (double)e8m0_to_f32(((const uint8_t *)array)[i]);
     case DTYPE_U8:
         return (double)((const uint8_t *)array)[i];
     case DTYPE_S8:
@@ -148,6 +152,12 @@ void dtype_store(enum dtype t, void *array, size_t i, double value)
         break;
     case DTYPE_E5M2:
         ((uint8_t *)array)[i] = e5m2_from_f64(value, 1);
+        break;
+    case DTYPE_E2M1:
+        ((uint8_t *)array)[i] = e2m1_from_f64(value);
+        break;
+    case DTYPE_E8M0:
+        ((uint8_t *)array)[i] = e8m0_from_f32((float)value);
         break;
     case DTYPE_U8:
         ((uint8_t *)array)[i] = (uint8_t)clamp_integer(value, 0, 0x1p8, UINT8_MAX);
@@ -224,8 +234,9 @@ double dtype_ulp(enum dtype t, double x)
     /* Significand bits behind the point, exponent of the smallest normal number. */
     static const struct {
         int bits, least;
-    } formats[DTYPE_COUNT] = {[DTYPE_F16] = {10, -14},   [DTYPE_BF16] = {7, -126}, [DTYPE_F32] = {23, -126},
-                              [DTYPE_F64] = {52, -1022}, [DTYPE_E4M3] = {3, -6},   [DTYPE_E5M2] = {2, -14}};
+    } formats[DTYPE_COUNT] = {
+        [DTYPE_F16] = {10, -14}, [DTYPE_BF16] = {7, -126}, [DTYPE_F32] = {23, -126}, [DTYPE_F64] = {52, -1022},
+        [DTYPE_E4M3] = {3, -6},  [DTYPE_E5M2] = {2, -14},  [DTYPE_E2M1] = {1, 0}};
     int exponent = 0;
     if (!isfinite(x))
         return NAN;

@@ -18,15 +18,22 @@ extern "C" {
 #endif
 
 size_t dtype_bytes(enum dtype t);
-bool dtype_is_code(enum dtype t);            /* 1: e4m3, e5m2, u8, s8, whose values take a scale */
+bool dtype_is_code(enum dtype t);            /* 1: e4m3, e5m2, e2m1, u8, s8, whose values take a scale */
 bool dtype_is_step_code(enum dtype t);       /* 1: u8, s8, whose values are whole numbers from -128 to 127 */
 const char *dtype_name(enum dtype t);        /* "f16" */
 const char *dtype_safetensors(enum dtype t); /* "F16" */
 int dtype_from_name(const char *name);       /* enum dtype, or -1; NULL is no name */
 
+/* Bytes that n elements take in a kernel's array, where two codes of e2m1 share a byte, the first in its low half. */
+static inline size_t dtype_packed(enum dtype t, size_t n_bytes)
+{
+    return t == DTYPE_E2M1 ? (n_bytes + 1) / 2 : n_bytes;
+}
+
 /* Element i of an array of type t, as float64 (exact for every type but I64 beyond 2^53). */
 double dtype_load(enum dtype t, const void *array, size_t i);
-/* Rounds to nearest even into t; FP8 saturates; integers truncate, clamp to their range and take NaN as 0. */
+/* Rounds to nearest even into t, e8m0 down to a power of two; FP8 and e2m1 saturate; integers truncate, clamp to their
+ * range and take NaN as 0. */
 void dtype_store(enum dtype t, void *array, size_t i, double value);
 
 /* The distance of neighboring numbers of type t around x, |x| being between the smallest normal number and the largest

@@ -1,6 +1,7 @@
 /* Narrow floating-point formats: f16 (IEEE 754 binary16), bf16 (the upper half of binary32), and the two of the OCP
    8-bit Floating Point Specification (OFP8, revision 1.0): e4m3 (no infinity, one NaN code per sign, largest 448) and
-   e5m2 (infinity and NaN as in IEEE 754, largest 57344). Valid as C and C++; codes are uint16_t and uint8_t.
+   e5m2 (infinity and NaN as in IEEE 754, largest 57344), and two of the OCP Microscaling Formats Specification (MX,
+   version 1.0): e2m1, four bits, and e8m0, a scale. Valid as C and C++; codes are uint16_t and uint8_t.
 
    All rounding is to nearest, ties to even, from the source in one step. The work is done on integers: rounding mode,
    flush-to-zero and floating-point traps of the caller neither change a result nor are set off by one.
@@ -16,6 +17,7 @@
 #define E4M3_MAX 448.0f
 #define E5M2_MAX 57344.0f
 #define F16_MAX 65504.0f
+#define E2M1_MAX 6.0f
 
 static inline uint32_t format_f32_bits(float x)
 {
@@ -260,6 +262,38 @@ static inline uint8_t e5m2_from_f64(double x, int saturate)
     if (magnitude > UINT64_C(0x7FF0000000000000))
         return 0x7Fu;
     return e5m2_finish(sign, format_narrow(magnitude, 52, 1023, 2, 15), saturate);
+}
+
+/* e2m1 (MX, 5.3.3): 2 exponent bits, 1 significand bit, bias 1, in the low four bits; neither infinity nor NaN. What is
+   too large saturates; NaN becomes the largest number, as CUDA has it (__nv_cvt_float_to_fp4). The upper four bits of a
+   code are not looked at. */
+
+static inline float e2m1_to_f32(uint8_t code)
+{
+    return format_f32_of((uint32_t)(code & 0x8u) << 28 | (uint32_t)format_widen(code & 0x7u, 1, 1, 23, 127));
+}
+
+static inline uint8_t e2m1_from_f64(double x)
+{
+    const uint64_t bits = format_f64_bits(x), magnitude = bits & INT64_MAX;
+    const uint64_t code = format_narrow(magnitude, 52, 1023, 1, 1);
+    if (magnitude > UINT64_C(0x7FF0000000000000))
+        return 0x7u;
+    return (uint8_t)((bits >> 60 & 0x8u) | (code < 0x7u ? code : 0x7u));
+}
+
+/* e8m0 (MX, 5.4.1): the exponent field of f32 alone, 2^(code - 127); 0xFF is NaN. It has no zero and no sign. */
+
+static inline float e8m0_to_f32(uint8_t code)
+{
+    return format_f32_of(code == 0xFFu ? 0x7FC00000u : code ? (uint32_t)code << 23 : 0x00400000u);
+}
+
+/* The largest that is at most |x|, or the smallest: floor(log2 |x|) within the range. */
+static inline uint8_t e8m0_from_f32(float x)
+{
+    const uint32_t field = format_f32_bits(x) >> 23 & 0xFFu;
+    return x != x ? 0xFFu : (uint8_t)(field < 0xFEu ? field : 0xFEu);
 }
 
 #endif

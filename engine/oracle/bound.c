@@ -21,6 +21,10 @@ bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
         *unit = 0x1p-3;
         *half_tiny = 0x1p-17;
         return true;
+    case DTYPE_E2M1: /* 2, 2^-1 */
+        *unit = 0x1p-2;
+        *half_tiny = 0x1p-2;
+        return true;
     default:
         return false;
     }

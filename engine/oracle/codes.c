@@ -71,7 +71,9 @@ int codes_scale_at(const struct coding *coding, int row, int col)
 
 double codes_scale(const struct coding *coding, int r, int col)
 {
-    return coding->scale ? (double)coding->scale[codes_scale_at(coding, coding->first + r, col)] : 1;
+    return coding->scale
+               ? (double)coding->scale[codes_scale_at(coding, coding->first + r, col)] * (double)coding->tensor
+               : 1;
 }
 
 const struct matrix *codes_input(const struct oracle_case *c, enum asc_channel ch)
@@ -115,6 +117,16 @@ static double quantize(enum dtype of, double x, double scale, double *half)
     const double low = codes_round(of, y - off), high = codes_round(of, y + off);
     *half = high > low ? (high - low) / 2 : 0;
     return high > low ? (low + high) / 2 : codes_round(of, y);
+}
+
+/* How often a value that is made of a code is rounded, in f32: not at all by a power of two, twice where the scales of
+   block and tensor are multiplied first, as 4 + 24 bits do not fit. A code times a scale of e4m3 does. */
+static int descale_roundings(const struct coding *coding)
+{
+    return coding->quantized                      ? 5
+           : coding->scale_type == ASC_SCALE_E8M0 ? 0
+           : coding->scale_type == ASC_SCALE_E4M3 ? 2
+                                                  : 1;
 }
 
 bool codes_uncertain(const struct oracle_case *c, enum asc_channel ch)
@@ -169,7 +181,7 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
                 continue;
             loose[i] = half * times;
             if (descaled)
-                loose[i] += (coding->quantized ? 5 : 1) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
+                loose[i] += descale_roundings(coding) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
             any = fmax(any, loose[i]);
         }
     }

@@ -42,10 +42,10 @@ struct coded_rows {
    the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns whether
    anything of loose is not 0.
 
-   A value made from a code is rounded once, u |x|. Where the launch quantizes, its scale may be another f32 (4 u: an
-   approximate division), and a quotient so near the middle of two codes that 8 u of it decide may become either (2 u
-   for each of two divisions, or of a division and a multiplication; as much again for approximate ones): out then lies
-   between the two.
+   A value made from a code is rounded once, u |x|, see descale_roundings() for scales that are no f32. Where the launch
+   quantizes, its scale may be another f32 (4 u: an approximate division), and a quotient so near the middle of two
+   codes that 8 u of it decide may become either (2 u for each of two divisions, or of a division and a multiplication;
+   as much again for approximate ones): out then lies between the two.
 
    RoPE turns a pair (a, b) into (a c - b s, b c + a s), which is x, y of the same length: two products and a sum in f32
    err by u (|a c| + |b s|) + u |x|, of which |a c| + |b s| <= |a, b| |c, s| = |x, y| (Cauchy and Schwarz), and what out

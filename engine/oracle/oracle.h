@@ -51,6 +51,8 @@ struct coding {
     const float *scale; /* [groups][parts] of this head; NULL: the elements are values */
     int groups, rows;   /* rows of the head that share a scale; 0: all of them */
     int parts, dims;    /* elements of a row that share one; 0: all of them */
+    float tensor;       /* what every scale is multiplied by besides: 1, but of scales that are e4m3 */
+    int scale_type;     /* enum asc_scale_type */
     int first;          /* row of the head that the matrix begins with */
     int quantized; /* enum asc_quantized: the elements are values, which the launch makes into codes by these scales */
 };

@@ -419,7 +419,10 @@ static void feed_lanes(struct judge_scratch *s, const struct matrix *m, const st
 /* Of a type that saturates; NaN of the others. */
 static double largest_of(enum dtype t)
 {
-    return t == DTYPE_E4M3 ? (double)E4M3_MAX : t == DTYPE_E5M2 ? (double)E5M2_MAX : NAN;
+    return t == DTYPE_E4M3   ? (double)E4M3_MAX
+           : t == DTYPE_E5M2 ? (double)E5M2_MAX
+           : t == DTYPE_E2M1 ? (double)E2M1_MAX
+                             : NAN;
 }
 
 /* A masked element of s or p need not be written: a loop that ends at the diagonal writes none. Then it is what the

@@ -38,6 +38,11 @@ static void copy_one(struct copying *c, int64_t at, int64_t to)
 static void copy_row(struct copying *c, int64_t at, int64_t stride, int64_t to, int n)
 {
     const size_t item = dtype_bytes(c->to);
+    if (c->a->pairs) {
+        for (int i = 0; i < n; i++)
+            ((uint8_t *)c->out)[to + i] = ((const uint8_t *)c->a->data)[(at + i) / 2] >> (at + i) % 2 * 4 & 0xF;
+        return;
+    }
     if (c->from == c->to && stride == 1) {
         memcpy((char *)c->out + (size_t)to * item, (const char *)c->a->data + (size_t)at * item, (size_t)n * item);
         return;
@@ -63,12 +68,7 @@ static void copy_tensor(struct copying *c, const struct input_view *v, const str
 /* An input as it was when the scenario was read. */
 static int open_input(const struct making *m, enum input_id i, const char *spec, struct array *a, struct input_view *v)
 {
-    if (array_open(spec, true, a, m->err) != 0)
-        return -1;
-    if (scenario_view(m->scenario, i, a, v, m->err) == 0)
-        return 0;
-    array_close(a);
-    return -1;
+    return scenario_open_input(m->scenario, i, spec, true, a, v, m->err);
 }
 
 static int changed(const struct making *m, const struct array *a)
@@ -131,6 +131,27 @@ static int take_given(struct making *m, int tensor)
     return result;
 }
 
+/* What multiplies the scales of a tensor, where it is not made with its codes. */
+static float tensor_scale(const struct asc_problem *p, int tensor)
+{
+    return p->scale_type == ASC_SCALE_E4M3 ? problem_tensor_scale(p, (enum problem_tensor_id)tensor) : 0;
+}
+
+/* Scales of a file: finite numbers above 0, and of their type. */
+static int check_scale(const struct making *m, const struct array *a, float scale)
+{
+    const enum dtype type = problem_scale_dtype(&m->p);
+    uint64_t room = 0;
+    if (!(scale > 0) || !isfinite(scale))
+        return err_set(m->err, ERR_INPUT, a->name, "holds the scale %g; expected finite numbers above 0",
+                       (double)scale);
+    dtype_store(type, &room, 0, (double)scale);
+    if (dtype_load(type, &room, 0) == (double)scale)
+        return 0;
+    return err_set(m->err, ERR_INPUT, a->name, "holds the scale %g, which %s has not (quant.scale_type)", (double)scale,
+                   dtype_name(type));
+}
+
 /* Scales of codes that a file holds: of another file, or 1. */
 static int take_scales(struct making *m, int tensor)
 {
@@ -140,6 +161,7 @@ static int take_scales(struct making *m, int tensor)
     const int groups = asc_scale_groups(&m->p, w.rows), parts = asc_scale_parts(&m->p, w.cols);
     float *out = m->out->scales[tensor];
     const int64_t n = (int64_t)m->p.batch * w.heads * groups * parts;
+    m->out->tensor_scale[tensor] = tensor_scale(&m->p, tensor);
     for (int64_t k = 0; k < n; k++)
         out[k] = 1;
     if (!scenario_input(m->scenario, i, spec))
@@ -152,7 +174,8 @@ static int take_scales(struct making *m, int tensor)
                       (v.length[2] == 1 || v.length[2] == groups) && (v.length[3] == 1 || v.length[3] == parts) &&
                       a.dtype >= 0;
     int result = fits ? 0 : changed(m, &a);
-    struct copying c = {&a, (enum dtype)a.dtype, DTYPE_F32, out, false};
+    const bool bits = m->p.scale_type != ASC_SCALE_F32 && a.bits && a.item == 1;
+    struct copying c = {&a, bits ? problem_scale_dtype(&m->p) : (enum dtype)a.dtype, DTYPE_F32, out, false};
     for (int64_t k = 0; k < n && result == 0; k++)
         copy_one(&c,
                  v.offset + v.stride[0] * (k / parts / groups / w.heads) +
@@ -160,9 +183,7 @@ static int take_scales(struct making *m, int tensor)
                      v.stride[3] * (k % parts),
                  k);
     for (int64_t k = 0; k < n && result == 0; k++)
-        if (!(out[k] > 0) || !isfinite(out[k]))
-            result = err_set(m->err, ERR_INPUT, a.name, "holds the scale %g; expected finite numbers above 0",
-                             (double)out[k]);
+        result = check_scale(m, &a, out[k]);
     if (result == 0)
         result = array_check(&a, m->err);
     array_close(&a);
@@ -209,8 +230,9 @@ static int encode(struct making *m, int tensor)
         return -1;
     if (tensor == TENSOR_K && m->scenario->smooth_k)
         smooth(m, m->out->values[tensor]);
-    encode_tensor(&m->p, tensor, (enum scenario_scales)m->scenario->scales, m->out->values[tensor],
-                  m->out->codes[tensor], m->out->scales[tensor]);
+    const float own = encode_tensor(&m->p, tensor, (enum scenario_scales)m->scenario->scales, m->out->values[tensor],
+                                    m->out->codes[tensor], m->out->scales[tensor]);
+    m->out->tensor_scale[tensor] = m->p.scale_type == ASC_SCALE_E4M3 ? own : 0;
     return 0;
 }
 
@@ -303,7 +325,8 @@ static int make_tensor(struct making *m, int tensor)
     return result;
 }
 
-/* Rows behind a sequence hold what no kernel may count: NaN, in bytes the NaN of e4m3 and e5m2. */
+/* Rows behind a sequence hold what no kernel may count: NaN, in bytes the NaN of e4m3 and e5m2, and 6 of
+   e2m1, which has none. */
 static void end_sequences(const struct making *m, int tensor)
 {
     const struct asc_problem *p = &m->p;
@@ -320,7 +343,7 @@ static void end_sequences(const struct making *m, int tensor)
                     const int64_t at = problem_tensor_at(&w, b, h, row);
                     unsigned char *to = (unsigned char *)arrays[i] + (size_t)at * item;
                     if (item == 1)
-                        memset(to, 0x7F, row_bytes);
+                        memset(to, type == DTYPE_E2M1 ? 0x7 : 0x7F, row_bytes);
                     else
                         for (size_t k = 0; k < row_bytes; k += 2)
                             memcpy(to + k, &(uint16_t){UNWRITTEN_16}, 2);
@@ -442,6 +465,9 @@ struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_proble
         out.of[i] = inputs->codes[i] ? inputs->codes[i] : inputs->values[i];
         out.given[i] = inputs->codes[i] ? inputs->values[i] : NULL;
     }
+    p->q_tensor_scale = inputs->tensor_scale[0];
+    p->k_tensor_scale = inputs->tensor_scale[1];
+    p->v_tensor_scale = inputs->tensor_scale[2];
     p->q_scale = inputs->scales[0];
     p->k_scale = inputs->scales[1];
     p->v_scale = inputs->scales[2];

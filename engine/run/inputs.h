@@ -13,6 +13,7 @@ struct run_inputs {
     void *values[3]; /* Q, K, V in the problem's layout, of fill_dtype(); NULL: only codes are known */
     void *codes[3];  /* where the tensor holds codes */
     float *scales[3];
+    float tensor_scale[3];      /* of scales that are e4m3; else 0 */
     float *sink, *alibi, *bias; /* where the problem has them */
     uint8_t *mask, *keep;
     int32_t *page_table;
@@ -22,7 +23,7 @@ struct run_inputs {
    fill; NULL: the calling one does. */
 int inputs_make(const struct scenario *scenario, struct pool *pool, const struct runner_progress *progress,
                 struct run_inputs *out, struct err *err);
-/* Sets p's pointers to scales, sinks, slopes and bias; Q, K and V are what trace_create() takes. */
+/* Sets p's tensor scales, its pointers to scales, sinks, slopes and bias; Q, K and V are what trace_create() takes. */
 struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_problem *p);
 void inputs_free(struct run_inputs *inputs);
 

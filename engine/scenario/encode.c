@@ -19,11 +19,11 @@ static float rows_amax(const struct problem_tensor *t, const struct rows *r, con
     return amax;
 }
 
-static void encode_rows(const struct asc_problem *p, const struct problem_tensor *t, const struct rows *r, float amax,
-                        const uint16_t *values, uint8_t *codes, float *scales)
+static void encode_rows(const struct asc_problem *p, const struct problem_tensor *t, const struct rows *r, float scale,
+                        float tensor, const uint16_t *values, uint8_t *codes, float *scales)
 {
-    const struct quantizer q = quantizer_of(t->dtype, amax, QUANTISE_DIVISION);
-    scales[asc_scale_of(p, t->heads, t->rows, t->cols, r->batch, r->head, r->first, r->from)] = q.scale;
+    const struct quantizer q = quantizer_by(t->dtype, scale * tensor);
+    scales[asc_scale_of(p, t->heads, t->rows, t->cols, r->batch, r->head, r->first, r->from)] = scale;
     for (int row = r->first; row < r->end; row++) {
         const int64_t begin = problem_tensor_at(t, r->batch, r->head, row);
         for (int d = r->from; d < r->to; d++)
@@ -53,16 +53,21 @@ static bool next_block(const struct asc_problem *p, const struct problem_tensor 
     return r->batch < p->batch;
 }
 
-void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
-                   uint8_t *codes, float *scales)
+float encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
+                    uint8_t *codes, float *scales)
 {
     const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)tensor);
+    const bool has_own = p->scale_type == ASC_SCALE_E4M3;
     float of_all = 0;
-    if (by == SCALES_TENSOR)
+    if (by == SCALES_TENSOR || has_own)
         for (struct rows r = {0}; next_block(p, &t, &r);)
             of_all = rows_amax(&t, &r, values, of_all);
-    for (struct rows r = {0}; next_block(p, &t, &r);)
-        encode_rows(p, &t, &r, by == SCALES_TENSOR ? of_all : rows_amax(&t, &r, values, 0), values, codes, scales);
+    const float own = has_own ? quantize_tensor_scale(t.dtype, of_all) : 1;
+    for (struct rows r = {0}; next_block(p, &t, &r);) {
+        const float amax = by == SCALES_TENSOR ? of_all : rows_amax(&t, &r, values, 0);
+        encode_rows(p, &t, &r, quantize_scale(t.dtype, problem_scale_dtype(p), amax, own), own, values, codes, scales);
+    }
+    return own;
 }
 
 size_t encode_scales_bytes(const struct asc_problem *p, int tensor)

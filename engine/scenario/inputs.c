@@ -180,6 +180,27 @@ int scenario_view(const struct scenario *s, enum input_id i, const struct array 
     return a->n_dims == 1 ? take_axis(a, 0, s->inputs.heads, false, out, 1, err) : wrong_dims(a, "[heads]", err);
 }
 
+/* Bytes of a file that hold two codes each: of a tensor whose stated type is e2m1. A trace has a code in each. */
+static bool holds_pairs(const struct scenario *s, enum input_id i, const struct array *a)
+{
+    const int32_t types[3] = {s->problem.dtype, s->problem.k_dtype, s->problem.v_dtype};
+    const bool own = i <= INPUT_V && scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + (int)i));
+    return i <= INPUT_V && (own || !s->inputs.from_trace) && types[i] == DTYPE_E2M1 &&
+           scenario_states_type(s, (int)i) && a->bits && a->item == 1;
+}
+
+int scenario_open_input(const struct scenario *s, enum input_id i, const char *spec, bool values, struct array *a,
+                        struct input_view *out, struct err *err)
+{
+    if (array_open(spec, values, a, err) != 0)
+        return -1;
+    int failed = holds_pairs(s, i, a) ? array_take_pairs(a, err) : 0;
+    failed = failed ? failed : scenario_view(s, i, a, out, err);
+    if (failed)
+        array_close(a);
+    return failed;
+}
+
 /* ---- what the files decide ---- */
 
 struct taking {
@@ -211,12 +232,10 @@ static int look(struct taking *t, enum input_id i)
     struct err why = {0};
     if (!scenario_input(t->s, i, spec))
         return 1;
-    int failed = array_open(spec, false, &t->a, &why);
-    if (!failed) {
-        failed = scenario_view(t->s, i, &t->a, &t->view, &why);
-        array_close(&t->a);
-    }
-    return failed ? refuse(t, key_of(t->s, i), &why) : 0;
+    if (scenario_open_input(t->s, i, spec, false, &t->a, &t->view, &why) != 0)
+        return refuse(t, key_of(t->s, i), &why);
+    array_close(&t->a);
+    return 0;
 }
 
 /* A length that a file has: the problem's, unless another is stated. */
@@ -341,6 +360,10 @@ static int take_scales(struct taking *t, enum input_id i)
     const int found = look(t, i);
     if (found != 0)
         return found > 0 ? 0 : -1;
+    if (!scenario_stated(s, KEY_SCALE_TYPE) && (!s->inputs.from_trace || key_of(s, i) != KEY_INPUT_FROM))
+        p->scale_type = t->a.dtype == DTYPE_E4M3   ? ASC_SCALE_E4M3
+                        : t->a.dtype == DTYPE_E8M0 ? ASC_SCALE_E8M0
+                                                   : p->scale_type;
     const int *n = t->view.length, groups = n[2], parts = n[3], cols = i == INPUT_V_SCALE ? p->head_dim_v : p->head_dim;
     if (parts > 1 && !scenario_stated(s, KEY_SCALES) && !p->scale_dims) {
         s->scales = SCALES_BLOCKS;
@@ -440,6 +463,12 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         s->scales = of->scale_rows || of->scale_dims ? SCALES_BLOCKS : SCALES_HEAD;
         p->scale_rows = of->scale_rows;
         p->scale_dims = of->scale_dims;
+    }
+    if (!scenario_stated(s, KEY_SCALE_TYPE)) {
+        p->scale_type = of->scale_type;
+        p->q_tensor_scale = scenario_stated(s, KEY_Q_TENSOR_SCALE) ? p->q_tensor_scale : of->q_tensor_scale;
+        p->k_tensor_scale = scenario_stated(s, KEY_K_TENSOR_SCALE) ? p->k_tensor_scale : of->k_tensor_scale;
+        p->v_tensor_scale = scenario_stated(s, KEY_V_TENSOR_SCALE) ? p->v_tensor_scale : of->v_tensor_scale;
     }
     if (!scenario_stated(s, KEY_SINK))
         p->has_sink = of->has_sink;

@@ -14,7 +14,7 @@
 #define EXPECT_SEED "a whole number from 0 to 18446744073709551615"
 #define EXPECT_PLACES "all, or ascending numbers and ranges such as 0,3,5-7"
 #define EXPECT_BUDGET "a whole number from 0 to 2147483647"
-#define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2, u8 or s8"
+#define EXPECT_DTYPE "f16, bf16, f32, e4m3, e5m2, e2m1, u8 or s8"
 #define EXPECT_DEFINE                                                                                                  \
     "NAME=VALUE or NAME, up to 8 with blanks between and 255 bytes in all (values of letters, digits and + - . _; no " \
     "name that begins with ASC_, SIMT_, __ or _ and a capital)"

@@ -256,6 +256,24 @@ int key_set_scales(struct scenario *s, enum scenario_key_id id, const char *valu
     return 0;
 }
 
+int key_set_scale_type(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_choice(&s->problem.scale_type, problem_scale_type_names, value);
+}
+
+int key_set_tensor_scale(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    struct asc_problem *p = &s->problem;
+    double v;
+    if (value_real(value, &v) != 0 || !((float)v > 0 && isfinite((float)v)))
+        return -1;
+    *(id == KEY_Q_TENSOR_SCALE   ? &p->q_tensor_scale
+      : id == KEY_K_TENSOR_SCALE ? &p->k_tensor_scale
+                                 : &p->v_tensor_scale) = (float)v;
+    return 0;
+}
+
 int key_set_smooth_k(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;

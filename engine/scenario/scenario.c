@@ -240,12 +240,13 @@ static int check_scales(const struct scenario *s, const int *line, struct err *e
         scenario_where(s, line, KEY_SMOOTH_K, where, sizeof where);
         return err_set(err, ERR_INPUT, where, "expected K to be of codes beside it (shape.k_dtype), and V not in K");
     }
-    if (!scenario_stated(s, KEY_SCALES) || problem_has_codes(&s->problem))
+    const enum scenario_key_id id = scenario_stated(s, KEY_SCALES) ? KEY_SCALES : KEY_SCALE_TYPE;
+    if (!scenario_stated(s, id) || problem_has_codes(&s->problem))
         return 0;
-    scenario_where(s, line, KEY_SCALES, where, sizeof where);
-    return err_set(
-        err, ERR_INPUT, where,
-        "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2, u8 or s8), found none");
+    scenario_where(s, line, id, where, sizeof where);
+    return err_set(err, ERR_INPUT, where,
+                   "expected a tensor of codes beside it (shape.dtype, k_dtype or v_dtype: e4m3, e5m2, e2m1, u8 or "
+                   "s8), found none");
 }
 
 static int lacks(const struct scenario *s, const int *line, enum scenario_key_id id, const char *wanted,

@@ -199,6 +199,9 @@ struct input_view {
 };
 int scenario_view(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *out,
                   struct err *err);
+/* Opens the array that an input is of, with its values or without, and says what is taken of it. */
+int scenario_open_input(const struct scenario *s, enum input_id i, const char *spec, bool values, struct array *a,
+                        struct input_view *out, struct err *err);
 
 /* Fills q, k or v (tensor 0, 1, 2): [batch][heads][rows][head_dim] in the problem's layout and the type that
    fill_dtype() says: the tensor's, f16 where that holds codes. -1: some value does not fit the type, and is infinite.
@@ -217,9 +220,10 @@ void fill_keep(const struct asc_problem *p, const struct fill *fill, uint8_t *ou
 void fill_bias(const struct asc_problem *p, const struct fill *fill, float *out);
 
 /* Codes of such a tensor, in the problem's layout and the tensor's type, from its f16 values, none of which is NaN or
-   infinite; and their scales, where asc_scale_at() says. */
-void encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
-                   uint8_t *codes, float *scales);
+   infinite; and their scales, where asc_scale_at() says, as f32 whatever their type is. Returns
+   the scale of the tensor, 1 where its scales are not e4m3. */
+float encode_tensor(const struct asc_problem *p, int tensor, enum scenario_scales by, const uint16_t *values,
+                    uint8_t *codes, float *scales);
 size_t encode_scales_bytes(const struct asc_problem *p, int tensor);
 
 #endif

@@ -316,7 +316,10 @@ int session_run_choice(struct session *s, const struct whatif_choice *choice)
     for (int i = 0; i < 3; i++)
         if (session_set(s, keys[i], dtype_name((enum dtype)choice->type[i]), &err) != 0)
             return session_refuse(s, err.message);
-    if (problem_has_codes(&s->subject.scenario.problem) && session_set(s, "quant.scales", scales, &err) != 0)
+    if (problem_has_codes(&s->subject.scenario.problem) &&
+        (session_set(s, "quant.scales", scales, &err) != 0 ||
+         (choice->scale_type != own.scale_type &&
+          session_set(s, "quant.scale_type", problem_scale_type_names[choice->scale_type], &err) != 0)))
         return session_refuse(s, err.message);
     return session_rerun(s);
 }

@@ -186,7 +186,8 @@ static void gather(const struct trace *t, const struct formats_tensor *tensor, c
     }
     if (tensor->source == FORMATS_GIVEN) {
         out->scale = (double)trace_scales(t, in->letter)[asc_scale_of(&t->problem, in->heads, in->rows, in->of.cols,
-                                                                      g->batch, g->head, g->first, g->first_col)];
+                                                                      g->batch, g->head, g->first, g->first_col)] *
+                     (double)problem_tensor_scale(&t->problem, problem_tensor_of(tensor->channel));
         return;
     }
     const struct quantizer q =

@@ -29,7 +29,7 @@ size_t negate_elements(enum dtype t, void *data, size_t n)
         return lost;
     }
     for (size_t i = 0; i < n; i++) /* little-endian: the sign is in the last byte */
-        bytes[i * size + size - 1] ^= 0x80;
+        bytes[i * size + size - 1] ^= t == DTYPE_E2M1 ? 0x8 : 0x80;
     return 0;
 }
 

@@ -64,6 +64,7 @@ void whatif_of_run(const struct trace *t, struct whatif_choice *out)
         same += one_scale(t, i);
     }
     out->dims = made ? 0 : t->problem.scale_dims;
+    out->scale_type = made ? ASC_SCALE_F32 : t->problem.scale_type;
     out->scales = share > 0 || out->dims > 0 ? WHATIF_ROWS : tensors && same == tensors ? WHATIF_TENSOR : WHATIF_HEAD;
     out->rows = share;
     if (!t->layout.n_slots || slot_case_make(t, 0, &c) != 0)
@@ -100,6 +101,8 @@ void whatif_words(const struct whatif_choice *c, char *out, size_t bytes)
         char scales[64];
         whatif_scales(c, scales, sizeof scales);
         used += (size_t)snprintf(out + used, bytes - used, " %s", scales);
+        if (c->scale_type && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, " scales=%s", problem_scale_type_names[c->scale_type]);
     }
     if (used < bytes && c->factor != 1)
         used += (size_t)snprintf(out + used, bytes - used, " x%g", c->factor);
@@ -129,6 +132,11 @@ static int take_word(const char *word, struct whatif_choice *c)
 {
     double x;
     const char *which = strchr(letters, word[0]);
+    for (int i = 0; problem_scale_type_names[i]; i++)
+        if (strncmp(word, "scales=", 7) == 0 && strcmp(word + 7, problem_scale_type_names[i]) == 0) {
+            c->scale_type = i;
+            return 0;
+        }
     if (type_named(word) >= 0) {
         c->type[0] = c->type[1] = c->type[2] = type_named(word);
     } else if (strcmp(word, "tensor") == 0 || strcmp(word, "head") == 0) {
@@ -238,6 +246,7 @@ int whatif_begin(const struct trace *t, int most, struct whatif **out, int *piec
     whatif_add(w, &own);
     for (size_t i = 0; w->given_known && i < sizeof common / sizeof *common; i++) {
         struct whatif_choice choice = own;
+        choice.scale_type = ASC_SCALE_F32;
         whatif_parse(common[i], &choice, bad);
         whatif_add(w, &choice);
     }
@@ -295,6 +304,11 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
     const int dim = extent_of(t, at->which).cols, type = c->type[at->which];
     const int narrow = !coded(type) ? type : operand_is_value(t, at->which) ? (int)DTYPE_F16 : -1;
     const int step = c->dims > 0 && c->dims < 256 ? c->dims : 256;
+    const struct asc_problem types = {.scale_type = c->scale_type};
+    const struct whatif_choice all = {.scales = WHATIF_TENSOR};
+    const float own = coded(type) && c->scale_type == ASC_SCALE_E4M3
+                          ? quantize_tensor_scale((enum dtype)type, shared_amax(t, w, &all, at, 0, 0))
+                          : 1;
     float scale = 1;
     float row[256];
     for (int r = 0; r < at->rows; r++) {
@@ -302,10 +316,9 @@ static void round_rows(const struct trace *t, const struct whatif *w, const stru
         for (int d = 0; d < dim; d += step) {
             const int n = dim - d < step ? dim - d : step;
             if (coded(type) && (c->dims > 0 || (fresh && d == 0)))
-                scale = (float)((double)quantizer_of((enum dtype)type, shared_amax(t, w, c, at, at->first + r, d),
-                                                     QUANTISE_DIVISION)
-                                    .scale *
-                                c->factor);
+                scale = (float)((double)quantize_scale((enum dtype)type, problem_scale_dtype(&types),
+                                                       shared_amax(t, w, c, at, at->first + r, d), own) *
+                                (double)own * c->factor);
             double *part = x + (size_t)r * (size_t)dim + (size_t)d;
             for (int i = 0; i < n; i++)
                 row[i] = (float)part[i];

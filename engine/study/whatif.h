@@ -18,6 +18,7 @@ struct whatif_choice {
     int type[3];     /* enum dtype of q, k, v: e4m3, e5m2, u8, or f16, bf16, f32 */
     int scales;      /* enum whatif_scales */
     int rows, dims;  /* of WHATIF_ROWS; 0: all of a head, all elements of a row. Only the run's own has dims */
+    int scale_type;  /* enum asc_scale_type */
     double factor;   /* of every scale */
     int p_type;      /* enum dtype of P in P V: f16, bf16, e4m3, e5m2; -1: not rounded */
     int p_offset;    /* P carries 2^this */
@@ -30,7 +31,8 @@ void whatif_words(const struct whatif_choice *c, char *out, size_t bytes);
 /* What shares a scale, as `quant.scales` says it. Returns as snprintf() does. */
 int whatif_scales(const struct whatif_choice *c, char *out, size_t bytes);
 /* Words separated by blanks, each changing the choice that is there: a type of Q, K and V or q=TYPE, k=, v=, p=;
-   tensor, head, rows:N; xFACTOR; offset:N, factor:N of P. Returns 0, or -1 and the word that is none of these. */
+   tensor, head, rows:N; scales=TYPE of these; xFACTOR; offset:N, factor:N of P. Returns 0, or -1 and the word that is
+   none of these. */
 int whatif_parse(const char *text, struct whatif_choice *c, char bad[32]);
 /* The choice that the run itself made: its formats and, as far as the scales show it, what shares one. */
 void whatif_of_run(const struct trace *t, struct whatif_choice *out);

@@ -40,6 +40,9 @@ const char *const problem_bias_names[] = {
 const char *const problem_rope_names[] = {
     [ASC_ROPE_NONE] = "none", [ASC_ROPE_INTERLEAVED] = "interleaved", [ASC_ROPE_HALF] = "half", NULL};
 
+const char *const problem_scale_type_names[] = {
+    [ASC_SCALE_F32] = "f32", [ASC_SCALE_E4M3] = "e4m3", [ASC_SCALE_E8M0] = "e8m0", NULL};
+
 const char *const plan_deal_names[] = {
     [ASC_DEAL_RANGES] = "ranges", [ASC_DEAL_ROUND_ROBIN] = "round-robin", [ASC_DEAL_MAP] = "map", NULL};
 
@@ -179,7 +182,8 @@ static uint64_t pair_bytes(struct size *check, const struct asc_problem *p, int 
 
 static bool is_float(int dtype)
 {
-    return dtype >= 0 && dtype < DTYPE_COUNT && !dtype_is_step_code(dtype) && dtype != DTYPE_I32 && dtype != DTYPE_I64;
+    return dtype >= 0 && dtype < DTYPE_COUNT && !dtype_is_step_code(dtype) && dtype != DTYPE_I32 &&
+           dtype != DTYPE_I64 && dtype != DTYPE_E8M0;
 }
 
 int problem_check_lie(const struct asc_problem *p, const char *where, struct err *err)
@@ -240,6 +244,49 @@ int problem_check_rope(const struct asc_problem *p, const char *where, struct er
     if (dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype))
         return err_set(err, ERR_INPUT, where, "rope: expected Q and K of values, found codes");
     return check_positions(p, where, err);
+}
+
+/* Codes of less than a byte, and scales of another type than f32. */
+static int check_scales(const struct asc_problem *p, const char *where, struct err *err)
+{
+    const float tensor[3] = {p->q_tensor_scale, p->k_tensor_scale, p->v_tensor_scale};
+    if (p->scale_rows < 0)
+        return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",
+                       p->scale_rows);
+    if (p->scale_dims < 0)
+        return err_set(err, ERR_INPUT, where, "scale_dims is %d; it must be 0 (all elements of a row) or more",
+                       p->scale_dims);
+    if (p->scale_type < ASC_SCALE_F32 || p->scale_type > ASC_SCALE_E8M0)
+        return err_set(err, ERR_INPUT, where, "scale_type is %d; it must be 0 to %d", p->scale_type, ASC_SCALE_E8M0);
+    for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
+        const struct problem_tensor t = problem_tensor(p, (enum problem_tensor_id)i);
+        const char *name = (const char *const[]){"Q", "K", "V"}[i], *scales = problem_scale_type_names[p->scale_type];
+        if (t.dtype == DTYPE_E2M1 && t.cols % 2)
+            return err_set(err, ERR_INPUT, where, "%s has %d elements a row; expected an even number of e2m1 codes",
+                           name, t.cols);
+        if (p->scale_type != ASC_SCALE_F32 && dtype_is_step_code(t.dtype))
+            return err_set(err, ERR_INPUT, where, "%s is of %s; scales of %s are those of e4m3, e5m2 or e2m1", name,
+                           dtype_name(t.dtype), scales);
+        if (p->v_in_k && (t.dtype == DTYPE_E2M1 || p->scale_type != ASC_SCALE_F32))
+            return err_set(err, ERR_INPUT, where, "V in K: expected no codes of e2m1 and scales of f32, found %s of %s",
+                           dtype_name(t.dtype), scales);
+        if (!(tensor[i] >= 0 && isfinite(tensor[i])) || (tensor[i] > 0 && p->scale_type != ASC_SCALE_E4M3))
+            return err_set(err, ERR_INPUT, where,
+                           "the scale of all of %s is %g; expected a finite number above 0, beside scales of e4m3",
+                           name, (double)tensor[i]);
+    }
+    return 0;
+}
+
+enum dtype problem_scale_dtype(const struct asc_problem *p)
+{
+    return p->scale_type == ASC_SCALE_E4M3 ? DTYPE_E4M3 : p->scale_type == ASC_SCALE_E8M0 ? DTYPE_E8M0 : DTYPE_F32;
+}
+
+float problem_tensor_scale(const struct asc_problem *p, enum problem_tensor_id id)
+{
+    const float scale = id == TENSOR_Q ? p->q_tensor_scale : id == TENSOR_K ? p->k_tensor_scale : p->v_tensor_scale;
+    return scale > 0 ? scale : 1;
 }
 
 int problem_check(const struct asc_problem *p, const char *where, struct err *err)
@@ -315,12 +362,8 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
             return err_set(err, ERR_INPUT, where,
                            "%sdtype is %d; q, k and v must be of a floating-point type, or codes of type u8 or s8",
                            (const char *const[]){"", "k_", "v_"}[i], types[i]);
-    if (p->scale_rows < 0)
-        return err_set(err, ERR_INPUT, where, "scale_rows is %d; it must be 0 (all rows of a head) or more",
-                       p->scale_rows);
-    if (p->scale_dims < 0)
-        return err_set(err, ERR_INPUT, where, "scale_dims is %d; it must be 0 (all elements of a row) or more",
-                       p->scale_dims);
+    if (check_scales(p, where, err) != 0)
+        return -1;
     if (!(p->scale > 0 && isfinite(p->scale)))
         return err_set(err, ERR_INPUT, where, "scale is %g; it must be positive and finite", (double)p->scale);
     struct size size = {0, 0};
@@ -379,6 +422,7 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.sink = bare.alibi = bare.bias = NULL;
     bare.mask = bare.keep = NULL;
     bare.q_scale = bare.k_scale = bare.v_scale = NULL;
+    bare.q_scale_code = bare.k_scale_code = bare.v_scale_code = NULL;
     bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
     bare.rope_cos = bare.rope_sin = NULL;
     bare.workspace = NULL;

@@ -90,12 +90,13 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
 /* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
 int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS]);
 
-/* By enum asc_causal, asc_layout, asc_lie, asc_bias, asc_rope, asc_kv_deal, then NULL: as scenarios and saved traces
- * write them.
- */
+/* By enum asc_causal, asc_layout, asc_lie, asc_bias, asc_rope, asc_kv_deal, asc_scale_type, then NULL: as scenarios and
+   saved traces write them. */
 extern const char *const problem_causal_names[],
-    *const problem_layout_names[],
-        *const problem_lie_names[], *const problem_bias_names[], *const problem_rope_names[], *const plan_deal_names[];
+    *const problem_layout_names[], *const problem_lie_names[], *const problem_bias_names[],
+                                                                   *const problem_rope_names[],
+                                                                       *const plan_deal_names[],
+                                                                           *const problem_scale_type_names[];
 
 /* Where the probes write on a GPU; memory_names: by it, then NULL. */
 enum memory_kind {
@@ -135,6 +136,10 @@ static inline int64_t problem_tensor_at(const struct problem_tensor *t, int64_t 
 {
     return t->stride.batch * batch + t->stride.head * head + t->stride.row * row;
 }
+
+/* The type of the scales; and what a tensor's are multiplied by besides, 1 where there is no such scale. */
+enum dtype problem_scale_dtype(const struct asc_problem *p);
+float problem_tensor_scale(const struct asc_problem *p, enum problem_tensor_id id);
 
 /* The problem without its arrays. */
 struct asc_problem problem_bare(const struct asc_problem *p);

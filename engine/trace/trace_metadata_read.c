@@ -159,6 +159,10 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
         get_name(e, from, "keep_kind", problem_bias_names, "which dimensions the kept weights have", &p->keep_kind) !=
             0 ||
         get_name(e, from, "strides", problem_lie_names, "how arrays lie", &p->lie) != 0 ||
+        get_name(e, from, "scale_type", problem_scale_type_names, "a type of scales", &p->scale_type) != 0 ||
+        (json_object_get(from, "q_tensor_scale") && get_float(e, from, "q_tensor_scale", &p->q_tensor_scale) != 0) ||
+        (json_object_get(from, "k_tensor_scale") && get_float(e, from, "k_tensor_scale", &p->k_tensor_scale) != 0) ||
+        (json_object_get(from, "v_tensor_scale") && get_float(e, from, "v_tensor_scale", &p->v_tensor_scale) != 0) ||
         get_name(e, from, "rope", problem_rope_names, "how RoPE pairs elements", &p->rope) != 0)
         return -1;
     return get_texts(e, from, trace_problem_texts, p);

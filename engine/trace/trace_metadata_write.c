@@ -60,6 +60,13 @@ static json_t *problem_value(const struct asc_problem *p)
     }
     if (p->scale_dims)
         json_object_set_new(value, "scale_dims", json_integer(p->scale_dims));
+    if (p->scale_type)
+        json_object_set_new(value, "scale_type", json_string(problem_scale_type_names[p->scale_type]));
+    if (p->scale_type == ASC_SCALE_E4M3) {
+        json_object_set_new(value, "q_tensor_scale", json_real((double)p->q_tensor_scale));
+        json_object_set_new(value, "k_tensor_scale", json_real((double)p->k_tensor_scale));
+        json_object_set_new(value, "v_tensor_scale", json_real((double)p->v_tensor_scale));
+    }
     if (p->head_dim_v != p->head_dim)
         json_object_set_new(value, "head_dim_v", json_integer(p->head_dim_v));
     if (p->v_in_k)

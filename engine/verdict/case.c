@@ -126,7 +126,7 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     const int cols = which == 'v' ? p->head_dim_v : p->head_dim;
     const int own = batch * heads + head;
     const float *given = trace_scales(t, which);
-    *coding = (struct coding){.first = first};
+    *coding = (struct coding){.first = first, .tensor = 1};
     if (!given && t->conventions.quantized == ASC_QUANTIZED_GIVEN)
         return 0;
     coding->quantized = given ? ASC_QUANTIZED_GIVEN : t->conventions.quantized;
@@ -134,6 +134,10 @@ static int coding_of(const struct trace *t, char which, int batch, int head, int
     coding->groups = codes_groups(rows, coding->rows);
     coding->dims = given ? p->scale_dims : 0;
     coding->parts = codes_groups(cols, coding->dims);
+    if (given) {
+        coding->scale_type = p->scale_type;
+        coding->tensor = problem_tensor_scale(p, which == 'q' ? TENSOR_Q : which == 'k' ? TENSOR_K : TENSOR_V);
+    }
     coding->scale = given ? given + (ptrdiff_t)own * coding->groups * coding->parts : made_scales(t, which, own, out);
     return coding->scale ? 0 : -1;
 }

@@ -12,7 +12,7 @@ from attnscope.safetensors import count
 Input = Tuple[str, List[int], bytes]  # dtype of safetensors, shape, values in C order
 
 TORCH = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "float8_e4m3fn": "F8_E4M3",
-         "float8_e5m2": "F8_E5M2", "uint8": "U8", "int8": "I8", "bool": "BOOL"}
+         "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "float4_e2m1fn_x2": "U8", "uint8": "U8", "int8": "I8", "bool": "BOOL"}
 BUFFER = {"e": "F16", "f": "F32", "d": "F64", "B": "U8", "b": "I8", "?": "BOOL"}
 TYPESTR = {"<f2": "F16", "<f4": "F32", "<f8": "F64", "|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
 # (code, bits) of DLPack; codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool, 10 and 12 float8_e4m3fn and float8_e5m2.

@@ -11,8 +11,9 @@ from attnscope.programs import Error, program
 
 _LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1), "THD": (None, 1, 0)}  # where batch, head and row stand
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
-          "float8_e5m2": "e5m2", "uint8": "u8", "int8": "s8"}
-_CODES = ("e4m3", "e5m2", "u8", "s8")
+          "float8_e5m2": "e5m2", "float4_e2m1fn_x2": "e2m1", "uint8": "u8", "int8": "s8"}
+_CODES = ("e4m3", "e5m2", "e2m1", "u8", "s8")
+_SCALES = {"float8_e4m3fn": "e4m3", "float8_e8m0fnu": "e8m0"}
 
 
 class _Tensor(ctypes.Structure):
@@ -54,6 +55,24 @@ def _dtype(tensor, name):
     if not found:
         raise Error(f"{name} is of type {tensor.dtype}; attnscope knows {', '.join(_TYPES)}")
     return found
+
+
+def _halves(tensor, kind):
+    """Two codes of e2m1 in a byte, the first in its low half, as a byte each; any other tensor as it is."""
+    if kind != "e2m1":
+        return tensor
+    import torch
+    codes = tensor.view(torch.uint8)
+    return torch.stack((codes & 15, codes >> 4), -1).flatten(-2)
+
+
+def _numbers(scale, scale_type):
+    """Scales as numbers: of bytes, the bits of scale_type, what they stand for."""
+    import torch
+    if scale_type is None or getattr(scale, "dtype", None) not in (torch.uint8, getattr(torch, "float8_e8m0fnu", None)):
+        return scale
+    codes = scale.view(torch.uint8)
+    return codes.view(torch.float8_e4m3fn).float() if scale_type == "e4m3" else torch.exp2(codes.float() - 127)
 
 
 def _pointer(tensor, name, keep):
@@ -107,13 +126,21 @@ class capture:
     rope: the kernel turns Q and K itself, "interleaved" or "half"; rope_dim, rope_offset and rope_base as docs/scenarios.md
     has them. The convention rope_error says how far its cosines and sines may be off, 2 ** -12 for those of f16.
 
+    Codes: q_dtype, k_dtype, v_dtype say what the bytes of a uint8 tensor are; "e2m1": two codes in each. q_scale, k_scale, v_scale:
+    as attnscope.run() takes them; scale_type "e4m3" or "e8m0" what their bytes are, where their type does not say it;
+    tensor_scales such as {"k": 0.002} what scales of e4m3 are multiplied by.
+
     After the block `path` is a trace; `c.run` opens it as attnscope.load() does."""
 
     def __init__(self, q, k, v, *, br, bc, path="capture.safetensors", causal=False, scale=None, window=(-1, -1), softcap=0.0,
                  layout="BHLD", q_scale=None, k_scale=None, v_scale=None, sink=None, alibi=None, bias=None, threads=1024,
                  kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
                  q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None,
-                 rope=None, rope_dim=None, rope_offset=0, rope_base=10000.0):
+                 rope=None, rope_dim=None, rope_offset=0, rope_base=10000.0, q_dtype=None, k_dtype=None, v_dtype=None,
+                 scale_type=None, tensor_scales=None):
+        stated = {"q": q_dtype, "k": k_dtype, "v": v_dtype}
+        q, k, v = (_halves(tensor, stated[name] or _TYPES.get(re.sub(r"^.*\.", "", str(getattr(tensor, "dtype", "")))))
+                   for name, tensor in (("q", q), ("k", k), ("v", v)))
         if layout not in _LAYOUTS:
             raise Error(f"layout is {layout!r}; it must be 'BHLD', 'BLHD' or 'THD'")
         paged, thd = page_table is not None, layout == "THD"
@@ -139,7 +166,7 @@ class capture:
                 raise Error(f"{name} must be a tensor on a CUDA device")
         if q.device != k.device or q.device != v.device:
             raise Error(f"q, k and v are on {q.device}, {k.device} and {v.device}; expected one device")
-        kinds = [_dtype(q, "q"), _dtype(k, "k"), _dtype(v, "v")]
+        kinds = [stated[name] or _dtype(tensor, name) for name, tensor in (("q", q), ("k", k), ("v", v))]
         causals = {False: "none", True: "bottom-right"}
         problem = dict(batch=n, heads=q.shape[head], kv_heads=k.shape[kv_head], q_len=max(q_lens) if thd else q.shape[row],
                        kv_len=max(1, *kv_lens) if thd or paged else k.shape[row], head_dim=q.shape[-1],
@@ -160,6 +187,8 @@ class capture:
         for name, given, kind, heads in (("q", q_scale, kinds[0], problem["heads"]), ("k", k_scale, kinds[1], problem["kv_heads"]),
                                          ("v", v_scale, kinds[2], problem["kv_heads"])):
             if kind in _CODES:
+                scale_type = scale_type or _SCALES.get(re.sub(r"^.*\.", "", str(getattr(given, "dtype", ""))))
+                given = _numbers(given, scale_type)
                 scale = self._scales[name] = self._scale(given, q, n, heads)
                 for key, length, axis in (("scale_rows", problem["q_len" if name == "q" else "kv_len"], 2),
                                           ("scale_dims", problem["head_dim_v" if name == "v" else "head_dim"], 3)):
@@ -168,6 +197,11 @@ class capture:
             elif given is not None:
                 raise Error(f"{name}_scale is given, but {name} is of type {kind}")
         problem.update(blocks)
+        if scale_type is not None:
+            problem["scale_type"] = scale_type
+        if scale_type == "e4m3":
+            problem.update({f"{name}_tensor_scale": float((tensor_scales or {}).get(name, 1 if kind in _CODES else 0))
+                            for name, kind in zip("qkv", kinds)})
         if "scale_dims" in blocks:
             self._scales = {name: s if s.dim() == 4 else s.unsqueeze(-1) for name, s in self._scales.items()}
         kinds_of_pairs = {(False, False): "shared", (False, True): "per-head", (True, False): "per-batch", (True, True): "full"}

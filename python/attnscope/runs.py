@@ -224,8 +224,9 @@ def _inputs(given: Mapping[str, Any], folder: str) -> List[str]:
 
 
 def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: Any = None, alibi: Any = None,
-        bias: Any = None, mask: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None, inputs: Optional[PathLike] = None,
-        shape: Optional[Sequence[int]] = None,
+        bias: Any = None, mask: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
+        q_tensor_scale: Optional[float] = None, k_tensor_scale: Optional[float] = None, v_tensor_scale: Optional[float] = None,
+        inputs: Optional[PathLike] = None, shape: Optional[Sequence[int]] = None,
         backend: Optional[str] = None, patch: Optional[PathLike] = None, settings: Optional[Mapping[str, object]] = None,
         define: Sequence[str] = (), include: Sequence[PathLike] = (), flags: Sequence[str] = (), checks: bool = False,
         mem: Optional[str] = None, save: Optional[PathLike] = None, timeout: Optional[float] = None) -> Run:
@@ -233,7 +234,9 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
 
     q, k, v: arrays [batch, heads, rows, head_dim], as numpy, torch (on the CPU or a GPU), DLPack or
     __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias and mask (0 or False hides a
-    key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads], [batch, heads, groups of rows] or [batch, heads, groups of rows, parts of a row]) likewise. inputs: a trace
+    key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads], [batch, heads, groups of rows] or [batch, heads, groups of rows, parts of a row]) likewise. Codes of
+    e2m1 come two in a byte, of uint8 or torch.float4_e2m1fn_x2, with settings such as {"shape.k_dtype": "e2m1"}; scales of
+    e4m3 may have a factor of the tensor, k_tensor_scale. inputs: a trace
     whose problem and inputs are taken, or a file with arrays q, k, v. Without any of them inputs are made for `shape`.
     settings: keys of a scenario, such as {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.
@@ -247,6 +250,9 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
                         ("inputs", inputs)):
         if value:
             options += [f"--{name}", os.fspath(value)]
+    for name, factor in (("q", q_tensor_scale), ("k", k_tensor_scale), ("v", v_tensor_scale)):
+        if factor is not None:
+            options += [f"--set=inputs.{name}_tensor_scale={float(factor)!r}"]
     for name, values in (("define", define), ("include", map(os.fspath, include)), ("flag", flags),
                          ("set", [f"{key}={value}" for key, value in (settings or {}).items()])):
         options += [f"--{name}={value}" for value in values]

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Dict, List, Mapping, Sequence, Tuple
 from attnscope.programs import Error
 
 BYTES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "U8": 1,
-         "I8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1}
+         "I8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
 STRUCT = {"F16": "e", "F32": "f", "F64": "d", "U8": "B", "I32": "i", "I64": "q"}
 HEADER_MAX = 100_000_000
 

@@ -1,11 +1,12 @@
-/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] RUNS SEED KERNEL [KEY=VALUE...]: runs a
-   correct kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A problem follows from
-   (SEED, its number) alone, from --small, which makes it a third as large, --sequences, which gives sequences their own
-   lengths and pages, --values, which gives V its own width and arrays their own strides, --rope, which turns Q and K by
-   their positions, --masks, which gives masks of their own and the formulas of scores that kernels/flex.cu has, and
-   --blocks, which gives parts of a row of codes scales of their own; KEY=VALUE fixes what the kernel cannot take
-   otherwise. One session serves all runs, so the kernel is built once and its process stays warm. A run that is not
-   clean is printed as the command that repeats it. */
+/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] RUNS SEED KERNEL
+   [KEY=VALUE...]: runs a correct kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A
+   problem follows from (SEED, its number) alone, from --small, which makes it a third as large, --sequences, which
+   gives sequences their own lengths and pages, --values, which gives V its own width and arrays their own strides,
+   --rope, which turns Q and K by their positions, --masks, which gives masks of their own and the formulas of scores
+   that kernels/flex.cu has,  --blocks, which gives parts of a row of codes scales of their own, and --formats, which
+   has codes and scales of the microscaling formats; KEY=VALUE fixes what the kernel cannot take otherwise. One session
+   serves all runs, so the kernel is built once and its process stays warm. A run that is not clean is printed as the
+   command that repeats it. */
 #include "engine/base/philox.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/session.h"
@@ -25,7 +26,7 @@ struct problem {
 };
 
 struct random {
-    bool is_small, sequences, values, rope, masks, blocks;
+    bool is_small, sequences, values, rope, masks, blocks, formats;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -160,6 +161,15 @@ static void add_rope(struct random *r, struct problem *p)
         add_strides(r, p);
 }
 
+/* Codes of one byte or of half a one, and scales of any type. */
+static void add_formats(struct random *r, struct problem *p)
+{
+    static const char *const names[] = {"dtype", "k_dtype", "v_dtype"};
+    for (int i = 0; i < 3; i++)
+        add(p, "shape.%s=%s", names[i], i == 0 && draw(r, 2) ? "f16" : CHOOSE(r, "e2m1", "e2m1", "e4m3", "e5m2"));
+    add(p, "quant.scale_type=%s", CHOOSE(r, "e4m3", "e4m3", "e8m0", "e8m0", "f32"));
+}
+
 static void add_masks(struct random *r, struct problem *p)
 {
     add(p, "shape.mask=%s",
@@ -205,6 +215,8 @@ static void make_problem(struct random *r, struct problem *p)
     if (r->blocks && strchr(p->scales, ':') == NULL)
         snprintf(p->scales, sizeof p->scales, "%sdims:%d", CHOOSE(r, "", "rows:1,", "rows:16,", "rows:37,"),
                  draw(r, 2) ? 1 + draw(r, 150) : 16);
+    if (r->formats)
+        add_formats(r, p);
     if (r->sequences)
         add_sequences(r, p);
     if (r->values)
@@ -301,16 +313,18 @@ int main(int argc, char **argv)
         const char *name;
         bool *is;
     } options[] = {{"--small", &r.is_small}, {"--sequences", &r.sequences}, {"--values", &r.values},
-                   {"--rope", &r.rope},      {"--masks", &r.masks},         {"--blocks", &r.blocks}};
+                   {"--rope", &r.rope},      {"--masks", &r.masks},         {"--blocks", &r.blocks},
+                   {"--formats", &r.formats}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         *options[i].is = argc > 1 && strcmp(argv[1], options[i].name) == 0;
         argc -= *options[i].is;
         argv += *options[i].is;
     }
     if (argc < 4) {
-        fprintf(stderr,
-                "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] RUNS SEED KERNEL "
-                "[KEY=VALUE...]\n");
+        fprintf(
+            stderr,
+            "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] RUNS SEED "
+            "KERNEL [KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);

@@ -66,7 +66,12 @@ def random_runs(build, runs, seed, path, settings):
     """A row of the page: what was judged, and the commands of the runs that were not clean."""
     text = (ROOT / path).read_text(encoding="utf-8")
     own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(HEAD_DIM_V)"),
-                                      ("--rope", "ASC_SUPPORTS(ROPE)"), ("--masks", "ASC_SUPPORTS(SCORE_MOD)")) if has in text]
+                                      ("--rope", "ASC_SUPPORTS(ROPE)"), ("--masks", "ASC_SUPPORTS(SCORE_MOD)"),
+                                      ("--blocks", "ASC_SUPPORTS(SCALE_DIMS)"), ("--formats", "ASC_SUPPORTS(SCALE_TYPES)")) if has in text]
+    if "--blocks" in own:  # whose kernels take widths of their own alone
+        own.remove("--values")
+    if "--formats" in own:
+        settings = ()
     done = subprocess.run([build / "tests/random_runs", "--small", *own, str(runs), str(seed), path, *settings], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
     sums = re.search(r"^# (\d+) runs with seed \d+, (\d+) elements judged, (\d+) runs not clean$", done.stdout,

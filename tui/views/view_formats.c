@@ -68,10 +68,16 @@ static void facts_lines(const struct formats_tensor *t, struct canvas *c, struct
     canvas_put_cut(c, area, 2, 0, STYLE_TEXT, line);
 }
 
+static int codes_of_type(enum dtype type)
+{
+    return type == DTYPE_E2M1 ? 16 : 256;
+}
+
 /* The i-th code by value: of s8 from -128 on, of floats the negative ones backwards, then from 0 on. */
 static uint8_t code_at(enum dtype type, int i)
 {
-    return (uint8_t)(type == DTYPE_U8 ? i : type == DTYPE_S8 ? i - 128 : i < 128 ? 255 - i : i - 128);
+    const int n = codes_of_type(type);
+    return (uint8_t)(type == DTYPE_U8 ? i : type == DTYPE_S8 ? i - 128 : i < n / 2 ? n - 1 - i : i - n / 2);
 }
 
 static double logarithm(uint64_t n)
@@ -79,19 +85,21 @@ static double logarithm(uint64_t n)
     return log2(1 + (double)n);
 }
 
-/* Columns of several codes each, logarithmic: a count of one is seen beside a million. */
+/* Columns of several codes each, or several of one, logarithmic: a count of one is seen beside a million. */
 static void histogram_draw(const struct formats_tensor *t, struct canvas *c, struct rect area)
 {
     const int per = area.cols >= 256 ? 1 : area.cols >= 128 ? 2 : 4, cols = 256 / per, rows = area.rows - 1;
+    const int n = codes_of_type(t->type), wide = n < cols ? cols / n : 1;
     uint64_t most = 1, sum[256] = {0};
-    for (int i = 0; i < 256; i++) {
-        sum[i / per] += t->counts.code[code_at(t->type, i)];
-        most = sum[i / per] > most ? sum[i / per] : most;
-    }
+    for (int i = 0; i < n; i++)
+        for (int col = i * cols / n; col < i * cols / n + wide; col++) {
+            sum[col] += t->counts.code[code_at(t->type, i)];
+            most = sum[col] > most ? sum[col] : most;
+        }
     for (int col = 0; col < cols; col++) {
         /* One code at least is an eighth of a row high. */
         const int eighths = sum[col] ? 1 + (int)floor(logarithm(sum[col]) / logarithm(most) * (rows * 8 - 1)) : 0;
-        const bool odd = !isfinite(values_code(t->type, code_at(t->type, col * per)));
+        const bool odd = !isfinite(values_code(t->type, code_at(t->type, col * n / cols)));
         for (int row = 0; row < rows; row++) {
             const int left = eighths - (rows - 1 - row) * 8;
             canvas_put(c, area, row, col, odd ? STYLE_NONFINITE : STYLE_TEXT,
@@ -108,9 +116,9 @@ static void histogram_draw(const struct formats_tensor *t, struct canvas *c, str
     static const int marks[] = {0, 64, 128, 192, 255};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         char text[LOOKS_NUMBER];
-        int code = marks[i];
+        int code = marks[i] * n / 256;
         while (!isfinite(values_code(t->type, code_at(t->type, code))))
-            code += code < 128 ? 1 : -1;
+            code += code < n / 2 ? 1 : -1;
         looks_number(text, values_code(t->type, code_at(t->type, code)));
         const int width = text_columns(text);
         int col = marks[i] / per - (i == 0 ? 0 : i == 4 ? width - 1 : width / 2);

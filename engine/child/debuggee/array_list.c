@@ -41,6 +41,30 @@ static size_t scale_bytes(const struct asc_problem *p, const float *scale, enum 
                  : 0;
 }
 
+/* Two codes in a byte, in place. */
+static void pack_codes(unsigned char *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2)
+        codes[i / 2] = (unsigned char)((codes[i] & 0xF) | (i + 1 < n ? codes[i + 1] << 4 : 0));
+}
+
+/* Scales stand as f32 in a trace, whatever their type. */
+static int make_scales(struct array_list *list, int i)
+{
+    const enum dtype type = problem_scale_dtype(&list->of);
+    const size_t n = list->bytes[i] / sizeof(float);
+    const float *from = list->at[i];
+    if (type == DTYPE_F32 || !from)
+        return 0;
+    unsigned char *made = malloc(n + 1);
+    for (size_t k = 0; made && k < n; k++)
+        dtype_store(type, made, k, (double)from[k]);
+    list->at[i] = list->made[i] = made;
+    list->bytes[i] = n;
+    list->dtype[i] = (int)type;
+    return made ? 0 : -1;
+}
+
 static enum problem_tensor_id tensor_of(int array)
 {
     return array == ARRAY_O ? TENSOR_O : (enum problem_tensor_id)(array - ARRAY_Q);
@@ -123,7 +147,7 @@ static int make_array(const struct placed *t, int i, struct array_list *list)
 {
     const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
     list->bytes[i] = (size_t)t->elements * item;
-    if (placed_as_in_trace(t))
+    if (placed_as_in_trace(t) && list->dtype[i] != DTYPE_E2M1)
         return 0;
     unsigned char *made = malloc(list->bytes[i] + 1);
     if (!made)
@@ -146,12 +170,18 @@ static int make_inputs(struct array_list *list)
         const int in = p->lie == ASC_PACKED_QKV ? ARRAY_Q : i == ARRAY_V && p->v_in_k ? ARRAY_K : i;
         list->in[i] = in;
         const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
-        list->offset[i] = (size_t)t.first * item;
+        list->offset[i] = dtype_packed((enum dtype)list->dtype[i], (size_t)t.first * item);
         if (in == i && make_array(&t, i, list) != 0)
             return -1;
         struct copying c = {list->at[i], list->made[in], t.of.cols, t.to.col, item};
         if (list->made[in] && list->at[i] && !(i == ARRAY_V && p->v_in_k))
             placed_each_row(&t, to_kernel, &c);
+    }
+    for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
+        if (list->in[i] == i && list->dtype[i] == DTYPE_E2M1) {
+            pack_codes(list->made[i], list->bytes[i]);
+            list->bytes[i] = dtype_packed(DTYPE_E2M1, list->bytes[i]);
+        }
     }
     for (int i = ARRAY_Q; i <= ARRAY_V; i++)
         list->at[i] = list->in[i] != i ? NULL : list->made[i] ? list->made[i] : list->at[i];
@@ -223,7 +253,8 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
         .dtype = {p->dtype,  p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,  DTYPE_U8,
                   DTYPE_F32, DTYPE_F32,  DTYPE_F32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
                   DTYPE_I32, DTYPE_F32,  DTYPE_F32,  o_dtype,   DTYPE_F32, -1}};
-    bool failed = make_inputs(list) != 0;
+    bool failed = make_inputs(list) != 0 || make_scales(list, ARRAY_Q_SCALE) != 0 ||
+                  make_scales(list, ARRAY_K_SCALE) != 0 || make_scales(list, ARRAY_V_SCALE) != 0;
     const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
     list->bytes[ARRAY_O] = (size_t)o.elements * dtype_bytes((enum dtype)o_dtype);
     if (p->layout == ASC_THD)
@@ -260,9 +291,13 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->bias = at[ARRAY_BIAS];
     problem->mask = at[ARRAY_MASK];
     problem->keep = at[ARRAY_KEEP];
-    problem->q_scale = at[ARRAY_Q_SCALE];
-    problem->k_scale = at[ARRAY_K_SCALE];
-    problem->v_scale = at[ARRAY_V_SCALE];
+    const bool f32 = problem->scale_type == ASC_SCALE_F32;
+    problem->q_scale = f32 ? at[ARRAY_Q_SCALE] : NULL;
+    problem->k_scale = f32 ? at[ARRAY_K_SCALE] : NULL;
+    problem->v_scale = f32 ? at[ARRAY_V_SCALE] : NULL;
+    problem->q_scale_code = f32 ? NULL : at[ARRAY_Q_SCALE];
+    problem->k_scale_code = f32 ? NULL : at[ARRAY_K_SCALE];
+    problem->v_scale_code = f32 ? NULL : at[ARRAY_V_SCALE];
     problem->q_lens = at[ARRAY_Q_LENS];
     problem->kv_lens = at[ARRAY_KV_LENS];
     problem->cu_seqlens_q = at[ARRAY_CU_SEQLENS_Q];

@@ -55,6 +55,8 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "such strides (shape.strides, kernel.tensors)";
     if (problem->scale_dims > 0 && !(tensors & ASC_SUPPORTS(SCALE_DIMS)))
         return "scales of parts of a row (quant.scales, kernel.tensors)";
+    if (problem->scale_type != ASC_SCALE_F32 && !(tensors & ASC_SUPPORTS(SCALE_TYPES)))
+        return "scales of this type (quant.scale_type, kernel.tensors)";
     if (problem->v_in_k && !(tensors & ASC_SUPPORTS(V_IN_K)))
         return "V in K (shape.v_in_k, kernel.tensors)";
     if (problem->rope && !(tensors & ASC_SUPPORTS(ROPE)))

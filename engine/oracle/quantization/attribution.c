@@ -243,6 +243,7 @@ static double step_at(int type, double y)
         return 1;
     return type == DTYPE_E4M3   ? fmax(0x1p-9, 0x1p-3 * fabs(y))
            : type == DTYPE_E5M2 ? fmax(0x1p-16, 0x1p-2 * fabs(y))
+           : type == DTYPE_E2M1 ? fmax(0x1p-1, 0x1p-1 * fabs(y))
                                 : fmax(0x1p-24, 0x1p-7 * fabs(y));
 }
 

@@ -1,6 +1,7 @@
 #include "engine/oracle/quantization/formats.h"
 
 #include "engine/base/format.h"
+#include "engine/base/quantize.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
@@ -11,18 +12,21 @@ enum { BLOCK = 1024 };
 
 double formats_limit(enum dtype type)
 {
-    return dtype_is_step_code(type) ? 127 : type == DTYPE_E4M3 ? (double)E4M3_MAX : (double)E5M2_MAX;
+    return (double)quantize_limit(type);
 }
 
 /* Half the distance between the largest code and the one before it. */
 static double half_top_step(enum dtype type)
 {
-    return dtype_is_step_code(type) ? 0.5 : type == DTYPE_E4M3 ? 16 : 4096;
+    return dtype_is_step_code(type) ? 0.5 : type == DTYPE_E4M3 ? 16 : type == DTYPE_E2M1 ? 1 : 4096;
 }
 
 static bool subnormal(enum dtype type, uint8_t code)
 {
-    const int mantissa = type == DTYPE_E4M3 ? 3 : 2, magnitude = code & 0x7F;
+    const int mantissa = type == DTYPE_E4M3   ? 3
+                         : type == DTYPE_E2M1 ? 1
+                                              : 2,
+              magnitude = code & (type == DTYPE_E2M1 ? 0x7 : 0x7F);
     return !dtype_is_step_code(type) && magnitude && !(magnitude >> mantissa);
 }
 
@@ -110,6 +114,8 @@ void formats_round_trip(enum dtype type, float scale, const float *x, size_t n, 
             round_steps(scale, x + at, part, out + at);
         else if (type == DTYPE_E4M3)
             round_floats(3, -6, E4M3_MAX, scale, x + at, part, out + at);
+        else if (type == DTYPE_E2M1)
+            round_floats(1, 0, E2M1_MAX, scale, x + at, part, out + at);
         else
             round_floats(2, -14, E5M2_MAX, scale, x + at, part, out + at);
     }

@@ -56,6 +56,14 @@ static int piece_at(const struct map *map, int i)
     return read / n * n + place_at(inverse[p.stored], read % n, read / n >> p.shift & mask, n);
 }
 
+/* Where the scale of a block stands in cuBLAS's layout of them ("1D Block Scaling Factors Layout"): each tile of 128
+   lines by 4 blocks has 512, of four lines 32 apart beside each other. */
+static int tiled_at(int line, int block, int blocks)
+{
+    const int tile = line / 128 * ((blocks + 3) / 4) + block / 4;
+    return tile * 512 + line % 32 * 16 + line % 128 / 32 * 4 + block % 4;
+}
+
 int map_at(const struct map *map, int i)
 {
     int to = 0;
@@ -77,6 +85,8 @@ int map_at(const struct map *map, int i)
     case MAP_TURNED:
         to = i % (map->a * map->b);
         return i - to + to % map->a * map->b + to / map->a;
+    case MAP_TILED:
+        return tiled_at(i / map->a, i % map->a, map->a);
     case MAP_PLACED:
         return piece_at(map, i);
     case MAP_BITS:
@@ -383,6 +393,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
             snprintf(out, bytes, "%s / %d + %s mod %d", name, map->a, name, map->a);
         else
             snprintf(out, bytes, "%s / %d * %d + %s mod %d", name, map->a, map->b, name, map->a);
+        return;
+    case MAP_TILED:
+        snprintf(out, bytes, "of tiles of 128 x 4 of %s", name);
         return;
     case MAP_TURNED:
         snprintf(out, bytes, "%s mod %d * %d + %s / %d", name, map->a, map->b, name, map->a);

@@ -253,7 +253,8 @@ static bool codes_moved(const struct naming *n)
 
 static bool reads(const struct naming *n, enum asc_channel operand)
 {
-    return n->rule->kind == RULE_OPERAND && n->rule->rows.operand == operand && n->rule->reads;
+    return n->rule->rows.operand == operand &&
+           (n->rule->kind == RULE_HALF || (n->rule->kind == RULE_OPERAND && n->rule->reads));
 }
 
 /* And nothing else is wrong: what else there is may be why there is no number. */

@@ -34,8 +34,14 @@ void propose_usual(struct search *search, enum asc_channel operand);
 /* Of Q, K and S where there is RoPE: turned otherwise than by their positions. */
 void propose_rope(struct search *search);
 
+/* Of scales of e4m3 and e8m0 that are taken for others: before what is more general, as a factor of 2. */
+void propose_readings(struct search *search);
+
 /* Of Q, K and V that are codes, and of what their scales belong to: another scale. */
 void propose_scales(struct search *search);
+
+/* Of Q, K and V that are codes of half a byte: read otherwise, on the way to a stage or where they are recorded. */
+void propose_halves(struct search *search, enum asc_channel operand);
 
 /* Of Q, K and V that the launch makes into codes: other scales of its own, codes cut off or too large. */
 void propose_quantized(struct search *search);

@@ -111,6 +111,21 @@ static void propose_read(struct search *search, enum asc_channel operand)
     }
 }
 
+void propose_halves(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_HALF);
+    if (codes_use(c, operand) != CODES_DESCALED || codes_input(c, operand)->dtype != DTYPE_E2M1)
+        return;
+    rule.rows.operand = operand;
+    rule.guess = search->sample->channel != operand;
+    rule.cost = 5;
+    for (int i = 0; i < HALF_READINGS; i++) {
+        rule.half = (enum half_reading)i;
+        rule_try(search, &rule);
+    }
+}
+
 static void propose_operand(struct search *search, enum asc_channel operand)
 {
     static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
@@ -349,6 +364,7 @@ void propose_edits(struct search *search)
     case asc_k:
     case asc_v:
         propose_read(search, search->sample->channel);
+        propose_halves(search, search->sample->channel);
         propose_moved(search, search->sample->channel);
         break;
     case asc_m:

@@ -79,6 +79,56 @@ static void propose_powers(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Whether the scale of an operand comes in at a stage. */
+static bool comes_in(const struct oracle_case *c, enum asc_channel operand, enum asc_channel stage)
+{
+    const struct asc_conventions *declared = &c->conventions;
+    switch (stage) {
+    case asc_q:
+    case asc_k:
+    case asc_v:
+        return stage == operand && codes_use(c, operand) != CODES_NONE;
+    case asc_s:
+        return operand != asc_v && codes_use(c, operand) != CODES_NONE;
+    case asc_u:
+        return operand == asc_v &&
+               (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_PRODUCT : c->v_codes.parts > 1);
+    case asc_o:
+        return operand == asc_v && (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_OUTPUT
+                                                                     : codes_use(c, asc_v) == CODES_DESCALED);
+    case asc_alpha:
+    case asc_p:
+    case asc_lse:
+        return operand != asc_v && codes_use(c, operand) == CODES_RAW && declared->qk_descale == ASC_QK_FOLDED;
+    default:
+        return false;
+    }
+}
+
+/* Scales of e4m3 and e8m0 that are taken for others. */
+static void propose_reading_of(struct search *search, enum asc_channel operand)
+{
+    const struct coding *coding = codes_of(search->sample->tiles[0].c, operand);
+    const bool is_e8m0 = coding->scale_type == ASC_SCALE_E8M0;
+    struct rule rule = rule_new(RULE_SCALE);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.cost = 4;
+    for (int i = SCALE_AS_IT_IS + 1; i < SCALE_READINGS && coding->scale_type != ASC_SCALE_F32; i++) {
+        rule.scale_reading = (enum scale_reading)i;
+        if (i != (is_e8m0 ? SCALE_AS_E8M0 : SCALE_AS_E4M3) &&
+            (is_e8m0 ? i < SCALE_OF_BLOCK : i < SCALE_BIAS_126 || i > SCALE_BIAS_128))
+            rule_try(search, &rule);
+    }
+}
+
+void propose_readings(struct search *search)
+{
+    const struct sample *s = search->sample;
+    for (int ch = asc_q; ch <= asc_v; ch++)
+        if (comes_in(s->tiles[0].c, (enum asc_channel)ch, s->channel))
+            propose_reading_of(search, (enum asc_channel)ch);
+}
+
 /* ---- scales that are many: which one a place has is voted for ---- */
 
 enum { TOLD = 512, NEAR = 4096, PAIRS_SURE = 4 };
@@ -235,6 +285,19 @@ static void propose_numbers(struct search *search, struct rule rule, const struc
         rule_try(search, &rule);
 }
 
+/* Scales lie row by row, and are read as tensor cores have them. */
+static void propose_tiled(struct search *search, struct rule rule)
+{
+    const struct source *own =
+        source_of(search, rule.rows.operand, head_of(search, &search->sample->tiles[0], rule.rows.operand));
+    if (own->coding.parts == 1 || own->coding.groups == 1)
+        return;
+    rule.rows.flat = rule.rows.whole = true;
+    rule.map = (struct map){.kind = MAP_TILED, .a = own->coding.parts};
+    rule.cost = 5;
+    rule_try(search, &rule);
+}
+
 /* What is multiplied was a code and is recorded nowhere: a few places that people take. */
 static void propose_unseen(struct search *search, struct rule rule)
 {
@@ -259,6 +322,7 @@ static void propose_unseen(struct search *search, struct rule rule)
             if (!rule_is_hopeless(search, &moved))
                 rule_try(search, &moved);
         }
+    propose_tiled(search, rule);
     rule.rows.flat = rule.rows.whole = true;
     rule.map = (struct map){.kind = MAP_TURNED, .a = parts, .b = groups};
     if (!rule_is_hopeless(search, &rule))
@@ -274,6 +338,8 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
     const size_t n = told && search->sample->channel == operand ? tell_places(search, operand, told, room) : 0;
     if (n == 0 && told && search->sample->channel > asc_v)
         propose_unseen(search, rule);
+    if (n > 0)
+        propose_tiled(search, rule);
     for (int axis = SCALE_AXES - 1; axis >= 0 && n > 0; axis--) {
         struct rule moved = rule;
         moved.cost = 5 + vote(search, &moved, axis, told, n);
@@ -386,32 +452,6 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         rule_try(search, &rule);
 }
 
-/* Whether the scale of an operand comes in at a stage. */
-static bool comes_in(const struct oracle_case *c, enum asc_channel operand, enum asc_channel stage)
-{
-    const struct asc_conventions *declared = &c->conventions;
-    switch (stage) {
-    case asc_q:
-    case asc_k:
-    case asc_v:
-        return stage == operand && codes_use(c, operand) != CODES_NONE;
-    case asc_s:
-        return operand != asc_v && codes_use(c, operand) != CODES_NONE;
-    case asc_u:
-        return operand == asc_v &&
-               (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_PRODUCT : c->v_codes.parts > 1);
-    case asc_o:
-        return operand == asc_v && (codes_use(c, asc_v) == CODES_RAW ? declared->v_descale == ASC_V_OUTPUT
-                                                                     : codes_use(c, asc_v) == CODES_DESCALED);
-    case asc_alpha:
-    case asc_p:
-    case asc_lse:
-        return operand != asc_v && codes_use(c, operand) == CODES_RAW && declared->qk_descale == ASC_QK_FOLDED;
-    default:
-        return false;
-    }
-}
-
 void propose_scales(struct search *search)
 {
     const struct sample *s = search->sample;
@@ -422,8 +462,11 @@ void propose_scales(struct search *search)
         return;
     }
     for (int ch = asc_q; ch <= asc_v; ch++)
-        if (comes_in(c, (enum asc_channel)ch, s->channel))
+        if (comes_in(c, (enum asc_channel)ch, s->channel)) {
             propose_scale(search, (enum asc_channel)ch, room);
+            if (s->channel > asc_v)
+                propose_halves(search, (enum asc_channel)ch);
+        }
     if (comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
         propose_powers(search, asc_s);
     free(room);

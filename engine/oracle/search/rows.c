@@ -290,6 +290,38 @@ bool is_coded(const struct source *source)
     return source && source->coding.scale && source->coding.groups > 0;
 }
 
+/* What a scale of e4m3 or e8m0 is taken to be, over what it is. */
+static double scale_read(const struct coding *coding, enum scale_reading reading, double scale)
+{
+    const double tensor = (double)coding->tensor;
+    uint8_t code = 0;
+    dtype_store(coding->scale_type == ASC_SCALE_E8M0 ? DTYPE_E8M0 : DTYPE_E4M3, &code, 0, scale);
+    switch (reading) {
+    case SCALE_AS_E4M3:
+        return dtype_load(DTYPE_E4M3, &code, 0) / scale;
+    case SCALE_AS_E5M2:
+        return dtype_load(DTYPE_E5M2, &code, 0) / scale;
+    case SCALE_AS_E8M0:
+        return dtype_load(DTYPE_E8M0, &code, 0) / scale;
+    case SCALE_AS_NUMBER:
+        return code / scale;
+    case SCALE_BIAS_126:
+        return 2;
+    case SCALE_BIAS_128:
+        return 0.5;
+    case SCALE_OF_BLOCK:
+        return 1 / tensor;
+    case SCALE_OF_TENSOR:
+        return 1 / scale;
+    case SCALE_TENSOR_TWICE:
+        return tensor;
+    case SCALE_BLOCK_TWICE:
+        return scale;
+    default:
+        return 1;
+    }
+}
+
 /* What the rule makes of the scale of element `col` of an operand's row, over what it is; NaN: there is no such one. */
 static double scale_ratio(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                           enum asc_channel ch, int line, int col)
@@ -302,8 +334,11 @@ static double scale_ratio(const struct search *search, const struct rule *rule, 
     const int row = row_of_head(t, ch, line);
     const int place[SCALE_AXES] = {own->head, group_of(&own->coding, row), scale_part_of(&own->coding, col)};
     const double scale = (double)own->coding.scale[codes_scale_at(&own->coding, row, col)];
+    const double all = scale * (double)own->coding.tensor;
     if (rule->power != 1)
-        return rule->power == 0 ? 1 / scale : scale;
+        return rule->power == 0 ? 1 / all : all;
+    if (rule->scale_reading != SCALE_AS_IT_IS)
+        return scale_read(&own->coding, rule->scale_reading, scale);
     return scale_by(search, rule, place, head_from(search, rule, t, ch)) / scale;
 }
 

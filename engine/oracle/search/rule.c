@@ -38,7 +38,7 @@ static uint64_t mix(uint64_t z)
     return z ^ z >> 31;
 }
 
-enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_NUMBER = 64 };
+enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_HALVES = 4, PAIRS_OF_NUMBER = 64 };
 
 struct weighing {
     size_t wrong, in, told, out;
@@ -177,6 +177,8 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
 {
     if (rule->kind == RULE_SEEN || rule->kind == RULE_UNGUARDED || (rule->kind == RULE_CONSTANT && w->masked == w->in))
         return 0;
+    if (rule->kind == RULE_HALF) /* of 16 codes a reading may concern two, under few scales of e8m0 */
+        return PAIRS_OF_HALVES;
     return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
 }
 

@@ -43,6 +43,7 @@ enum rule_kind {
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
+    RULE_HALF,      /* Q, K or V: codes of half a byte are exchanged, or read as another format */
     RULE_TURNED,    /* Q or K is turned by RoPE otherwise than by its position */
     RULE_FORMULA,   /* the mask is read elsewhere, or it or the formula of scores is another */
     RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
@@ -173,6 +174,40 @@ struct evidence {
     struct telling telling;
 };
 
+/* RULE_HALF: how four bits of e2m1 are read. */
+enum half_reading {
+    HALF_EXCHANGED,
+    HALF_LOW,
+    HALF_HIGH,
+    HALF_UNSIGNED,
+    HALF_NEGATED,
+    HALF_NO_SUBNORMAL,
+    HALF_ONE_MORE,
+    HALF_E1M2,
+    HALF_E3M0,
+    HALF_INT4,
+    HALF_UINT4,
+    HALF_OFFSET,
+    HALF_MAGNITUDE,
+    HALF_READINGS
+};
+
+/* RULE_SCALE: what its own scale is taken to be, where it is one of e4m3 or e8m0. */
+enum scale_reading {
+    SCALE_AS_IT_IS,
+    SCALE_AS_E4M3, /* its bits are read as those of another format */
+    SCALE_AS_E5M2,
+    SCALE_AS_E8M0,
+    SCALE_AS_NUMBER, /* or as a whole number */
+    SCALE_BIAS_126,  /* e8m0: 2^(code - 126) */
+    SCALE_BIAS_128,
+    SCALE_OF_BLOCK, /* without that of the tensor */
+    SCALE_OF_TENSOR,
+    SCALE_TENSOR_TWICE,
+    SCALE_BLOCK_TWICE,
+    SCALE_READINGS
+};
+
 struct rule {
     enum asc_channel channel;
     enum rule_kind kind;
@@ -209,11 +244,13 @@ struct rule {
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
-    struct turned turned;   /* RULE_TURNED */
-    struct lane_bits lanes; /* RULE_LANES */
-    struct term keys;       /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
-                                  are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight;          /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
+    enum half_reading half;           /* RULE_HALF */
+    enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
+    struct turned turned;             /* RULE_TURNED */
+    struct lane_bits lanes;           /* RULE_LANES */
+    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
+                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
+    double weight;    /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
     struct region region;
     struct evidence evidence;
 };
@@ -298,8 +335,8 @@ typedef bool rule_gives(struct search *search, const struct rule *rule, const st
                         double *bound);
 typedef void rule_says(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_forward, operand_forward, score_forward,
-    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward;
-rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say;
+    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward;
+rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say;
 rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */

@@ -396,6 +396,22 @@ static const char *head_count_words(const struct sample *s, bool of_batch)
     return "";
 }
 
+static void say_scale_reading(const char *operand, enum scale_reading reading, char *out, size_t bytes)
+{
+    static const char *const words[SCALE_READINGS] = {
+        [SCALE_AS_E4M3] = "the bits of the scales of %s are read as e4m3",
+        [SCALE_AS_E5M2] = "the bits of the scales of %s are read as e5m2",
+        [SCALE_AS_E8M0] = "the bits of the scales of %s are read as e8m0",
+        [SCALE_AS_NUMBER] = "the bits of the scales of %s are read as whole numbers",
+        [SCALE_BIAS_126] = "the scales of %s are read as 2^(code - 126), not 2^(code - 127)",
+        [SCALE_BIAS_128] = "the scales of %s are read as 2^(code - 128), not 2^(code - 127)",
+        [SCALE_OF_BLOCK] = "%s is used without the scale of the tensor, with that of its block alone",
+        [SCALE_OF_TENSOR] = "%s is used without the scale of its block, with that of the tensor alone",
+        [SCALE_TENSOR_TWICE] = "%s gets the scale of the tensor twice",
+        [SCALE_BLOCK_TWICE] = "%s gets the scale of its block twice"};
+    add(out, bytes, words[reading], operand);
+}
+
 static void say_scale(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
@@ -405,12 +421,23 @@ static void say_scale(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, rule->power == 0 ? "Q and K are used without their scales" : "Q and K get their scales twice");
         return;
     }
+    if (rule->scale_reading != SCALE_AS_IT_IS) {
+        say_scale_reading(operand, rule->scale_reading, out, bytes);
+        return;
+    }
     if (rule->power != 1) {
         add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
         return;
     }
     if (f->paged) {
         add(out, bytes, "%s gets the scale of another group: that of its row where it lies in its page, not of the key",
+            operand);
+        return;
+    }
+    if (f->flat && rule->map.kind == MAP_TILED) {
+        add(out, bytes,
+            "scales of %s are read as they lie for tensor cores, in tiles of 128 rows by 4 blocks: number "
+            "r mod 32 * 16 + r / 32 mod 4 * 4 + c mod 4 of its tile, but lie row by row",
             operand);
         return;
     }
@@ -694,7 +721,7 @@ static rule_says *const says[] = {
     [RULE_ROWS] = say_rows,           [RULE_SEEN] = say_seen,         [RULE_OPERAND] = operand_say,
     [RULE_SUMMED] = sum_say,          [RULE_LANES] = lanes_say,       [RULE_SPLITS] = splits_say,
     [RULE_QUANTIZED] = quantized_say, [RULE_TURNED] = turned_say,     [RULE_FORMULA] = formula_say,
-    [RULE_SCORE] = score_say};
+    [RULE_SCORE] = score_say,         [RULE_HALF] = half_say};
 
 void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {

@@ -1,5 +1,6 @@
 #include "engine/oracle/search/search.h"
 
+#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/propose.h"
 #include "engine/trace/layout.h"
@@ -129,11 +130,20 @@ static const double *material(const struct sample_tile *t, enum asc_channel ch, 
     }
 }
 
+/* How many different values tell a material that is none of these; e2m1 has 15, and scales of e8m0 make few more. */
+enum { DIFFERENT = 48, DIFFERENT_HALVES = 8 };
+
+static size_t different_least(const struct sample *s)
+{
+    const enum asc_channel of = s->channel == asc_s ? asc_k : s->channel == asc_u ? asc_v : s->channel;
+    return of <= asc_v && codes_input(s->tiles[0].c, of)->dtype == DTYPE_E2M1 ? DIFFERENT_HALVES : DIFFERENT;
+}
+
 /* Inputs that are zero, constant or one-hot: whatever is computed of them, much else would give the same. */
 static bool is_flat(const struct sample *s)
 {
-    enum { DIFFERENT = 48 };
     double seen[DIFFERENT];
+    const size_t least = different_least(s);
     size_t n = 0, all = 0;
     for (int i = 0; i < s->n; i++) {
         size_t values = 0;
@@ -147,7 +157,7 @@ static bool is_flat(const struct sample *s)
                 at++;
             if (at == n)
                 seen[n++] = x[k];
-            if (n == DIFFERENT)
+            if (n == least)
                 return false;
         }
     }
@@ -165,6 +175,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
     } else if (!is_flat(search->sample)) {
         propose_unguarded(search);
         propose_masked(search);
+        propose_readings(search);
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++)
             proposals[i](search);
     }

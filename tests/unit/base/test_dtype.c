@@ -36,6 +36,8 @@ static void store_then_load(void **state)
         const size_t bytes = dtype_bytes((enum dtype)t);
         for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
             unsigned char room[1 + 3 * 8];
+            if ((t == DTYPE_E2M1 && exact[i] > 6) || (t == DTYPE_E8M0 && (exact[i] == 0 || exact[i] > 2)))
+                continue; /* what they have not */
             memset(room, 0xA7, sizeof room);
             dtype_store((enum dtype)t, room + 1, 1, exact[i]);
             assert_true(dtype_load((enum dtype)t, room + 1, 1) == exact[i]);

@@ -146,6 +146,88 @@ static void codes_are_fixed_points(void **state)
     assert_true(quantize_value(DTYPE_U8, 0) == -128 && quantize_value(DTYPE_U8, 255) == 127);
 }
 
+static void e2m1_has_sixteen_numbers(void **state)
+{
+    (void)state;
+    static const float values[8] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+    for (int code = 0; code < 16; code++) {
+        const float value = quantize_value(DTYPE_E2M1, (uint8_t)code);
+        assert_int_equal(bits(value), bits(code < 8 ? values[code] : -values[code - 8]));
+        assert_int_equal(quantize_code(&(struct quantizer){DTYPE_E2M1, QUANTISE_DIVISION, 1, 1}, value), code);
+        assert_int_equal(bits(quantize_value(DTYPE_E2M1, (uint8_t)(code | 0xA0))), bits(value));
+    }
+    /* Each midpoint goes to the even code, a little more or less to the nearer one; beyond 6 all is 6. */
+    const struct quantizer one = quantizer_by(DTYPE_E2M1, 1);
+    for (int code = 0; code < 7; code++) {
+        const float middle = (values[code] + values[code + 1]) / 2;
+        for (int sign = 0; sign <= 8; sign += 8) {
+            const float by = sign ? -1 : 1;
+            assert_int_equal(quantize_code(&one, by * middle), sign | (code % 2 ? code + 1 : code));
+            assert_int_equal(quantize_code(&one, by * nextafterf(middle, 0)), sign | code);
+            assert_int_equal(quantize_code(&one, by * nextafterf(middle, 7)), sign | (code + 1));
+        }
+    }
+    static const float beyond[] = {6.99F, 7, 8, 1e30F, INFINITY};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        assert_int_equal(quantize_code(&one, beyond[i]), 7);
+        assert_int_equal(quantize_code(&one, -beyond[i]), 15);
+    }
+    assert_int_equal(quantize_code(&one, NAN), 7);
+}
+
+static void e8m0_is_an_exponent(void **state)
+{
+    (void)state;
+    for (int code = 0; code < 255; code++) {
+        const float value = e8m0_to_f32((uint8_t)code);
+        assert_true((double)value == ldexp(1, code - 127));
+        assert_int_equal(e8m0_from_f32(value), code);
+        assert_int_equal(e8m0_from_f32(nextafterf(2 * value, 0)), code); /* the next power is not reached */
+    }
+    assert_true(isnan(e8m0_to_f32(0xFF)));
+    assert_int_equal(e8m0_from_f32(NAN), 0xFF);
+    assert_int_equal(e8m0_from_f32(INFINITY), 0xFE);
+    assert_int_equal(e8m0_from_f32(0), 0);
+}
+
+/* Shared exponents as the MX specification has them, at the edges of a power of two and of the range. */
+static void scales_that_are_powers_of_two(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dtype type;
+        float amax;
+        double scale;
+    } cases[] = {{DTYPE_E2M1, 4, 1},
+                 {DTYPE_E2M1, 7.99F, 1},
+                 {DTYPE_E2M1, 8, 2},
+                 {DTYPE_E2M1, 3.99F, 0.5},
+                 {DTYPE_E4M3, 256, 1},
+                 {DTYPE_E4M3, 511, 1},
+                 {DTYPE_E5M2, 32768, 1},
+                 {DTYPE_E5M2, 65504, 1},
+                 {DTYPE_E5M2, 32767, 0.5},
+                 {DTYPE_E2M1, 0, 1},
+                 {DTYPE_E2M1, 0x1p-126F, 0x1p-127},
+                 {DTYPE_E5M2, 0x1p-24F, 0x1p-39},
+                 {DTYPE_E2M1, 0x1p127F, 0x1p125}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true((double)quantize_scale(cases[i].type, DTYPE_E8M0, cases[i].amax, 1) == cases[i].scale);
+}
+
+/* NVFP4: the largest block has the scale 448, the smallest ones the least of e4m3. */
+static void scales_of_e4m3_beside_one_of_the_tensor(void **state)
+{
+    (void)state;
+    const float tensor = quantize_tensor_scale(DTYPE_E2M1, 12);
+    assert_int_equal(bits(tensor), bits(12 / 2688.0F));
+    assert_true(quantize_scale(DTYPE_E2M1, DTYPE_E4M3, 12, tensor) == 448);
+    assert_true(quantize_scale(DTYPE_E2M1, DTYPE_E4M3, 6, tensor) == 224);
+    assert_true(quantize_scale(DTYPE_E2M1, DTYPE_E4M3, 1e-9F, tensor) == 0x1p-9F);
+    assert_true(quantize_scale(DTYPE_E2M1, DTYPE_E4M3, 0, tensor) == 1);
+    assert_true(quantize_tensor_scale(DTYPE_E2M1, 0) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +239,10 @@ int main(void)
         cmocka_unit_test(what_is_no_number),
         cmocka_unit_test(the_reciprocal_is_another_formula),
         cmocka_unit_test(codes_are_fixed_points),
+        cmocka_unit_test(e2m1_has_sixteen_numbers),
+        cmocka_unit_test(e8m0_is_an_exponent),
+        cmocka_unit_test(scales_that_are_powers_of_two),
+        cmocka_unit_test(scales_of_e4m3_beside_one_of_the_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

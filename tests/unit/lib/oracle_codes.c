@@ -128,6 +128,7 @@ struct coding run_coding(const struct kernel_run *run, enum asc_channel ch)
     if (!has_codes(s))
         return (struct coding){0};
     struct coding k = {.parts = 1,
+                       .tensor = 1,
                        .scale = run->scales[i][0],
                        .rows = s->conventions.quantized ? s->conventions.quantized_rows : s->scale_rows,
                        .first = ch == asc_q ? s->q_tile * s->br : 0,

@@ -127,6 +127,23 @@ static void a_scale_is_that_of_another_group_or_head(void **state)
     expect(asc_k, scale, "K gets the scale of another head, head h for query head h, counted through the batches");
 }
 
+static void codes_and_scales_are_read_otherwise(void **state)
+{
+    (void)state;
+    struct rule half = of(RULE_HALF), scale = of(RULE_SCALE);
+    half.rows.operand = scale.rows.operand = scale.rows.tensor = asc_v;
+    half.half = HALF_EXCHANGED;
+    expect(asc_v, half, "the two codes of each byte of V are exchanged");
+    half.half = HALF_E1M2;
+    expect(asc_v, half, "the codes of V are read as e1m2: one bit of exponent, two of significand");
+    scale.scale_reading = SCALE_TENSOR_TWICE;
+    expect(asc_v, scale, "V gets the scale of the tensor twice");
+    scale.scale_reading = SCALE_BIAS_128;
+    expect(asc_v, scale, "the scales of V are read as 2^(code - 128), not 2^(code - 127)");
+    scale.scale_reading = SCALE_AS_E5M2;
+    expect(asc_v, scale, "the bits of the scales of V are read as e5m2");
+}
+
 /* Bits that move alike are said at once: a sentence that is cut would lose its region. */
 static void maps_of_bits(void **state)
 {
@@ -184,6 +201,7 @@ int main(void)
         cmocka_unit_test(the_last_tile_has_none_after_it),
         cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
         cmocka_unit_test(a_scale_is_that_of_another_group_or_head),
+        cmocka_unit_test(codes_and_scales_are_read_otherwise),
         cmocka_unit_test(maps_of_bits),
         cmocka_unit_test(what_is_read_further_on_turned_in_place_or_rounded),
     };

@@ -10,10 +10,10 @@
 static void every_code_gets_its_negative(void **state)
 {
     (void)state;
-    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_E4M3, DTYPE_E5M2};
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_E4M3, DTYPE_E5M2, DTYPE_E2M1};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         const enum dtype t = types[i];
-        const size_t n = dtype_bytes(t) == 1 ? 256 : 65536;
+        const size_t n = t == DTYPE_E2M1 ? 16 : dtype_bytes(t) == 1 ? 256 : 65536;
         for (size_t code = 0; code < n; code++) {
             uint32_t bits = (uint32_t)code << (t == DTYPE_F32 ? 16 : 0);
             const double before = dtype_load(t, &bits, 0);

@@ -1,0 +1,102 @@
+/* Rules of codes of half a byte: RULE_HALF. The codes of Q, K or V are e2m1, two in a byte, and a kernel takes the
+   other one of the byte, or reads its four bits as another format. What it gives, and its words. */
+#include "engine/oracle/search/rule.h"
+
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
+#include "engine/trace/layout.h"
+#include <math.h>
+#include <stdio.h>
+
+static const struct {
+    const char *words;
+    double value[16]; /* of each code; half: the other one of its byte is read */
+} readings[HALF_READINGS] = {
+    [HALF_EXCHANGED] = {"the two codes of each byte of %s are exchanged", {0}},
+    [HALF_LOW] = {"the lower code of each byte of %s is taken for both", {0}},
+    [HALF_HIGH] = {"the upper code of each byte of %s is taken for both", {0}},
+    [HALF_UNSIGNED] = {"the codes of %s are read without their sign",
+                       {0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, 0.5, 1, 1.5, 2, 3, 4, 6}},
+    [HALF_NEGATED] = {"the codes of %s are read with the wrong sign",
+                      {-0.0, -0.5, -1, -1.5, -2, -3, -4, -6, 0, 0.5, 1, 1.5, 2, 3, 4, 6}},
+    [HALF_NO_SUBNORMAL] = {"the codes of %s are read as if e2m1 had no subnormal number: 0.5 as 0.75",
+                           {0, 0.75, 1, 1.5, 2, 3, 4, 6, 0, -0.75, -1, -1.5, -2, -3, -4, -6}},
+    [HALF_ONE_MORE] = {"the codes of %s are read with an exponent bias of 0, not 1",
+                       {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}},
+    [HALF_E1M2] = {"the codes of %s are read as e1m2: one bit of exponent, two of significand",
+                   {0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 0, -0.25, -0.5, -0.75, -1, -1.25, -1.5, -1.75}},
+    [HALF_E3M0] = {"the codes of %s are read as e3m0",
+                   {0, 0.25, 0.5, 1, 2, 4, 8, 16, 0, -0.25, -0.5, -1, -2, -4, -8, -16}},
+    [HALF_INT4] = {"the codes of %s are read as int4", {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1}},
+    [HALF_UINT4] = {"the codes of %s are read as four bits without a sign",
+                    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+    [HALF_OFFSET] = {"the codes of %s are read as four bits less 8",
+                     {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}},
+    [HALF_MAGNITUDE] = {"the codes of %s are read as a sign and a whole number of three bits",
+                        {0, 1, 2, 3, 4, 5, 6, 7, 0, -1, -2, -3, -4, -5, -6, -7}}};
+
+/* The column whose code stands for that of a column. */
+static int column_read(enum half_reading reading, int col)
+{
+    return reading == HALF_EXCHANGED ? col ^ 1 : reading == HALF_LOW ? col & ~1 : reading == HALF_HIGH ? col | 1 : col;
+}
+
+/* What is read where `value` is: codes times scales of row r, all of one row. */
+static double read_half(const struct sample_tile *t, enum asc_channel of, enum half_reading reading, int r, int col,
+                        const double *value)
+{
+    const int from = column_read(reading, col);
+    const double step = codes_step(t->c, of, r, col), own = codes_step(t->c, of, r, from);
+    uint8_t code = 0;
+    if (from != col)
+        return value[from] / own * step;
+    dtype_store(DTYPE_E2M1, &code, 0, value[col] / own);
+    /* Of a code of -0 a value may have lost its sign, as 0 times a scale: both are what they were. */
+    return readings[reading].value[code & 0xF] * step;
+}
+
+static void read_all(const struct sample_tile *t, const struct rule *rule, const double *value, int rows, double *out)
+{
+    const enum asc_channel of = rule->rows.operand;
+    const int cols = oracle_dim(t->c, of), first = of == asc_q ? 0 : t->kv * t->c->bc;
+    for (int i = 0; i < rows * cols; i++)
+        out[i] = read_half(t, of, rule->half, first + i / cols, i % cols, value + (ptrdiff_t)(i / cols) * cols);
+}
+
+bool half_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                  double *bound)
+{
+    const enum asc_channel of = rule->rows.operand, stage = search->sample->channel;
+    const int cols = oracle_dim(t->c, of), rows = stage == of ? t->rows : of == asc_q ? t->c->in_q.rows : t->x.cols;
+    double unit = 0x1p-8, half_tiny = 0; /* of bf16, where nobody knows what the values are used as */
+    if (codes_use(t->c, of) != CODES_DESCALED || codes_input(t->c, of)->dtype != DTYPE_E2M1)
+        return false;
+    const int type = values_type(t->c, of);
+    if (type >= 0)
+        bound_narrow((enum dtype)type, &unit, &half_tiny);
+    if (stage == of) {
+        read_all(t, rule, t->want, rows, want);
+        for (size_t i = 0; i < sample_cells(t); i++)
+            bound[i] = t->bound[i] + (unit + 4 * BOUND_U) * fabs(want[i]);
+        return true;
+    }
+    struct operands x = t->x;
+    if (!x.of[of].value)
+        return false;
+    read_all(t, rule, x.of[of].value, rows, search->operand);
+    for (int i = 0; i < rows * cols; i++) /* and what rounding it to its type may add, where nobody sees it */
+        search->loose[i] = fabs(search->operand[i]) * (x.unseen[of] ? 1 + unit + 4 * BOUND_U : 1) + half_tiny;
+    x.of[of].value = search->operand;
+    x.size[of] = search->loose;
+    if (of == asc_v)
+        x.input_v = search->operand;
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
+void half_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    (void)s;
+    snprintf(out, bytes, readings[rule->half].words, channel_label(rule->rows.operand));
+}
