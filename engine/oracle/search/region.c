@@ -19,6 +19,9 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
         return row;
     case AXIS_ROW_OF_HEAD:
         return (t->is_kv ? t->kv * t->c->bc : t->at[AXIS_Q_TILE] * t->c->br) + row;
+    case AXIS_NEW:
+        return t->c->new_keys && (t->is_kv || t->cols == t->x.cols) &&
+               t->kv * t->c->bc + (t->is_kv ? row : col) >= t->c->kv_len - t->c->new_keys;
     case AXIS_KEY:
         return t->x.hidden && t->cols == t->x.cols ? t->kv * t->c->bc + col : 0;
     case AXIS_RISE:
@@ -153,8 +156,8 @@ struct table {
 static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
-    if (axis == AXIS_RISE || axis == AXIS_VIEW)
-        return axis == AXIS_RISE ? 2 : 4;
+    if (axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW)
+        return axis == AXIS_VIEW ? 4 : 2;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         const int x = axis_value(t, axis, t->rows - 1, t->cols - 1);
@@ -181,7 +184,7 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, struct t
                 if (label == LABEL_SILENT)
                     continue;
                 for (int k = 0; k < 2; k++)
-                    if (t->axis[k] == AXIS_COL || t->axis[k] == AXIS_KEY)
+                    if (t->axis[k] == AXIS_COL || t->axis[k] == AXIS_KEY || t->axis[k] == AXIS_NEW)
                         x[k] = axis_value(tile, t->axis[k], r, col);
                 const size_t at = (size_t)x[0] * (size_t)t->n[1] + (size_t)x[1];
                 t->in[at] += label == LABEL_IN;
@@ -268,8 +271,9 @@ static void fit_axes(const struct sample *s, uint8_t *const *labels, enum axis a
 bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region)
 {
     struct region best = {.bits = INFINITY};
-    for (int a = 0; a < AXIS_KEY && best.bits > 0; a++)
-        for (int b = a + 1; b < AXIS_KEY; b++)
+    const int first = s->n && s->tiles[0].c->new_keys ? AXIS_KEY : AXIS_NEW;
+    for (int a = 0; a < first && best.bits > 0; a++)
+        for (int b = a + 1; b < first; b++)
             fit_axes(s, labels, (enum axis)a, (enum axis)b, &best);
     const bool is_said = best.bits < INFINITY;
     for (int b = AXIS_KEY; b < AXES && !is_said; b++)
