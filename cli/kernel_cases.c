@@ -397,9 +397,9 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 }
 
 /* What a registration says beside types. */
-static const char *const promises[] = {"layout=",     "alibi=",  "bias=",    "sink=",     "_lens=", "page_size=",
-                                       "head_dim_v=", "v_in_k=", "strides=", "left_pad=", "rope=",  "dropout=",
-                                       "new_keys="};
+static const char *const promises[] = {
+    "layout=", "alibi=",   "bias=",     "sink=", "_lens=",   "page_size=", "head_dim_v=",
+    "v_in_k=", "strides=", "left_pad=", "rope=", "dropout=", "new_keys="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)

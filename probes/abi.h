@@ -112,9 +112,9 @@ struct asc_problem {
      */
     int32_t rope, rope_dim, rope_offset;
     float rope_base;
-    /* A KV cache that the kernel appends to: the last new_keys keys of each sequence are k_new and v_new, which it writes
-       into k and v, where NaN stands in their places, K turned where there is RoPE. The keys before them lie there
-       already, turned. 0: k and v have all of them. */
+    /* A KV cache that the kernel appends to: the last new_keys keys of each sequence are k_new and v_new, which it
+       writes into k and v, where NaN stands in their places, K turned where there is RoPE. The keys before them lie
+       there already, turned. 0: k and v have all of them. */
     int32_t new_keys;
     float scale;
     /* Dropout: P.V takes the weight of query i and key j where keep[batch][head][i][j] is not 0, times 1 / (1 -
@@ -148,9 +148,9 @@ struct asc_problem {
     int32_t total_q, total_k;  /* rows of q and o, and of k and v, with the layout THD: the ends of these */
     const int32_t *page_table; /* [batch][asc_table_pages()]; NULL without pages. Behind a sequence: an unused page */
     const int32_t *leftpad_k;  /* [batch]: the row of the first key; NULL without left_pad */
-    /* With new_keys: [batch], how many keys of each sequence lie in the cache before, asc_cache_len(); [batch][kv_heads]
-       [new_keys][head_dim or head_dim_v], contiguous in the order of the layout, see asc_strides_of_new(); k and v, to
-       write them there. With v_in_k v_new is k_new. NULL without. */
+    /* With new_keys: [batch], how many keys of each sequence lie in the cache before, asc_cache_len();
+       [batch][kv_heads] [new_keys][head_dim or head_dim_v], contiguous in the order of the layout, see
+       asc_strides_of_new(); k and v, to write them there. With v_in_k v_new is k_new. NULL without. */
     const int32_t *cache_lens;
     const void *k_new, *v_new;
     void *k_cache, *v_cache;

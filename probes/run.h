@@ -210,8 +210,9 @@ struct asc_run {
     {
         return numbers(asc_asked_leftpad_k, problem.leftpad_k, problem.batch);
     }
-    /* Keys that the kernel appends to the cache, run.k and run.v, of each sequence: [batch][kv_heads][new_keys][head_dim]
-       or BLHD; NULL, as the lengths that the cache has before, i32 [batch], where the problem has none. */
+    /* Keys that the kernel appends to the cache, run.k and run.v, of each sequence:
+       [batch][kv_heads][new_keys][head_dim] or BLHD; NULL, as the lengths that the cache has before, i32 [batch], where
+       the problem has none. */
     int32_t new_keys()
     {
         return ask(asc_asked_k_new, problem.new_keys);

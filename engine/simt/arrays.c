@@ -90,7 +90,8 @@ void arrays_say_cache(const struct arrays *a, const struct asc_kernel *kernel, i
 bool arrays_overrun(const struct arrays *a, const char **name)
 {
     for (int i = 0; i < ARRAYS; i++)
-        if (a->memory[i].mapping && array_list_writable(&a->of_trace, i) && !guarded_intact(&a->memory[i], a->region[i].begin, a->region[i].bytes)) {
+        if (a->memory[i].mapping && array_list_writable(&a->of_trace, i) &&
+            !guarded_intact(&a->memory[i], a->region[i].begin, a->region[i].bytes)) {
             *name = a->region[i].name;
             return true;
         }
