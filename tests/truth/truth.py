@@ -78,7 +78,7 @@ def all_at_once(build):
 def random_runs(build, runs, seed, path, settings):
     """A row of the page: what was judged, and the commands of the runs that were not clean."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(HEAD_DIM_V)"),
+    own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(V_IN_K)"),
                                       ("--rope", "ASC_SUPPORTS(ROPE)"), ("--masks", "ASC_SUPPORTS(SCORE_MOD)")) if has in text]
     if path == ALL_KERNEL:
         own = ["--all"]
@@ -422,7 +422,7 @@ Each run is another problem: shape with tails, head groups, causal mask and its 
 scale, fills of Q, K and V apart (normal, uniform, outliers, large logits, one-hot, arange, zeros; three sizes), scales of
 codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.cu SETTINGS`,
 with `--sequences`, `--values` and `--rope` behind `--small` for a kernel whose registration has `kernel.sequences`, and in
-`kernel.tensors` `HEAD_DIM_V` and `ROPE`; `--masks` for one with `SCORE_MOD` in `kernel.biases`.
+`kernel.tensors` `V_IN_K` and `ROPE`; `--masks` for one with `SCORE_MOD` in `kernel.biases`.
 
 | kernel | settings | seed | runs | elements judged | false alarms |
 | --- | --- | ---: | ---: | ---: | ---: |
