@@ -1,5 +1,6 @@
 /* Reference pages out of the tables they describe; docs/generate writes them below docs/. */
 #include "cli/tables.h"
+#include "engine/scenario/scenario.h"
 #include "engine/trace/conventions.h"
 #include "tui/commands.h"
 #include "tui/config.h"
@@ -54,7 +55,7 @@ static int write_conventions(FILE *out)
             fprintf(out, "%g to %g", c->low, c->high);
         fprintf(out, " | %s |\n", c->otherwise);
     }
-    return ferror(out) ? -1 : 0;
+    return scenario_write_features(out);
 }
 
 static void write_cause_table(FILE *out, int declarations)

@@ -35,7 +35,8 @@ struct shrinking {
     struct symptom wanted;
     bool files; /* inputs are of files: a cut may begin anywhere */
     struct cut kept[AXES];
-    int group; /* heads that share a kv head */
+    int32_t *lens[2]; /* owned: queries and keys of each sequence of the whole problem, where the scenario lists them */
+    int group;        /* heads that share a kv head */
     int runs;
 };
 
@@ -80,15 +81,57 @@ static int set_number(struct scenario *to, const char *key, int number, struct e
     return scenario_set(to, key, value, err);
 }
 
+static const char *const lens_keys[2] = {"shape.q_lens", "shape.kv_lens"};
+
+/* "5,3,0": what the cuts leave of a list of lengths; the caller's. NULL: memory ran out. */
+static char *lens_words(const struct shrinking *k, int which, const struct cut cuts[AXES])
+{
+    enum { DIGITS = 12 };
+    const struct cut *rows = &cuts[which ? KV_ROWS : Q_ROWS], *batches = &cuts[BATCHES];
+    const size_t bytes = (size_t)(batches->end - batches->first) * DIGITS + 1;
+    char *text = malloc(bytes);
+    size_t n = 0;
+    for (int b = batches->first; text && b < batches->end; b++) {
+        const int left = (k->lens[which][b] < rows->end ? k->lens[which][b] : rows->end) - rows->first;
+        n += (size_t)snprintf(text + n, bytes - n, "%s%d", n ? "," : "", left > 0 ? left : 0);
+    }
+    return text;
+}
+
+static int set_lens(struct shrinking *k, int which, const struct cut cuts[AXES], struct err *err)
+{
+    char *text = lens_words(k, which, cuts);
+    const int failed = text ? scenario_set(&k->s->subject.scenario, lens_keys[which], text, err)
+                            : err_no_memory(err, "", "the lengths of sequences");
+    free(text);
+    return failed;
+}
+
+/* Whether an axis is as long as lists of lengths say, and its own key not stated. */
+static bool is_listed(const struct shrinking *k, int axis)
+{
+    static const enum scenario_key_id keys[AXES] = {KEY_BATCH, KEY_HEADS, KEY_Q_LEN, KEY_KV_LEN};
+    const bool lists = axis == BATCHES   ? k->lens[0] || k->lens[1]
+                       : axis == Q_ROWS  ? k->lens[0] != NULL
+                       : axis == KV_ROWS ? k->lens[0] || k->lens[1]
+                                         : false;
+    return lists && !scenario_stated(&k->s->subject.scenario, keys[axis]);
+}
+
 static int set_cuts(struct shrinking *k, const struct cut cuts[AXES], struct err *err)
 {
     struct scenario *to = &k->s->subject.scenario;
     char value[32];
     for (int i = 0; i < AXES; i++) {
         snprintf(value, sizeof value, "%d:%d", cuts[i].first, cuts[i].end);
-        if (k->files ? scenario_set(to, axes[i].cut, value, err) : set_number(to, axes[i].length, cuts[i].end, err))
+        if (k->files          ? scenario_set(to, axes[i].cut, value, err)
+            : is_listed(k, i) ? 0
+                              : set_number(to, axes[i].length, cuts[i].end - (i == BATCHES) * cuts[i].first, err))
             return -1;
     }
+    for (int which = 0; which < 2; which++)
+        if (k->lens[which] && set_lens(k, which, cuts, err) != 0)
+            return -1;
     if (!k->files && set_number(to, "shape.kv_heads", cuts[HEADS].end < k->group ? 1 : cuts[HEADS].end / k->group, err))
         return -1;
     return scenario_check(to, err);
@@ -173,17 +216,25 @@ static int shrink_axis(struct shrinking *k, int axis, bool at_end, bool *shorter
     return 0;
 }
 
+/* What is filled begins anew for every problem; but of sequences that are listed any may be left out. */
+static bool may_begin_later(const struct shrinking *k, int axis)
+{
+    return k->files || (axis == BATCHES && (k->lens[0] || k->lens[1]));
+}
+
 /* Where the mistake begins is tried first: its batch, its heads, its rows. */
 static int guess(struct shrinking *k, struct err *err)
 {
     const struct judgement *j = k->s->run.judgement;
     const struct trace *t = k->s->run.trace;
-    if (!k->files || j->summary.first.slot < 0)
+    if (j->summary.first.slot < 0)
         return 0;
     const int32_t *at = trace_slot_place(t, j->summary.first.slot);
     const int one[AXES] = {1, 1, t->plan.br, t->plan.bc}, place[AXES] = {at[0], at[1], at[2], j->summary.first.kv};
     for (int axis = 0; axis < AXES; axis++) {
         struct cut cuts[AXES];
+        if (!may_begin_later(k, axis))
+            continue;
         memcpy(cuts, k->kept, sizeof cuts);
         const int begin = cuts[axis].first + place[axis] * one[axis];
         cuts[axis] = (struct cut){begin, begin + one[axis] < cuts[axis].end ? begin + one[axis] : cuts[axis].end};
@@ -196,6 +247,30 @@ static int guess(struct shrinking *k, struct err *err)
     return 0;
 }
 
+/* The least length of one sequence that fails, whose others stay as they are. */
+static int shrink_sequence(struct shrinking *k, int which, int b, bool *shorter, struct err *err)
+{
+    int32_t *length = &k->lens[which][b];
+    const struct cut *rows = &k->kept[which ? KV_ROWS : Q_ROWS];
+    const int all = *length < rows->end ? *length : rows->end;
+    int right = rows->first - 1, wrong = all; /* lengths that do not fail, and do */
+    for (int step = 1; wrong - right > 1;) {
+        const int n = wrong == all && right + step < all ? right + step : right + (wrong - right) / 2;
+        *length = n;
+        const int failed = fails(k, k->kept, err);
+        if (failed < 0)
+            return -1;
+        if (failed)
+            wrong = n;
+        else
+            right = n;
+        step *= 2;
+    }
+    *length = wrong;
+    *shorter |= wrong < all;
+    return 0;
+}
+
 static int shrink(struct shrinking *k, struct err *err)
 {
     if (guess(k, err) != 0)
@@ -203,9 +278,13 @@ static int shrink(struct shrinking *k, struct err *err)
     for (bool shorter = true; shorter;) {
         shorter = false;
         for (int axis = 0; axis < AXES; axis++)
-            for (int at_end = 0; at_end < (k->files ? 2 : 1); at_end++)
+            for (int at_end = 0; at_end < (may_begin_later(k, axis) ? 2 : 1); at_end++)
                 if (k->kept[axis].end - k->kept[axis].first > 1 &&
                     shrink_axis(k, axis, at_end != 0, &shorter, err) != 0)
+                    return -1;
+        for (int which = 0; which < 2; which++)
+            for (int b = k->kept[BATCHES].first; k->lens[which] && b < k->kept[BATCHES].end; b++)
+                if (shrink_sequence(k, which, b, &shorter, err) != 0)
                     return -1;
     }
     const int failed = fails(k, k->kept, err); /* what is shown and written */
@@ -300,6 +379,15 @@ static int begin(struct shrinking *k, const struct options *o, struct err *err)
     k->group = p->heads / p->kv_heads;
     for (int i = 0; i < AXES; i++)
         k->kept[i] = cuts[i].end ? cuts[i] : (struct cut){0, lengths(p, i)};
+    for (int which = 0; which < 2; which++) {
+        const size_t n = (size_t)scenario->n_lens[which];
+        if (!n || (k->files && cuts[BATCHES].end)) /* lists of what is cut already stay as they are */
+            continue;
+        k->lens[which] = malloc(n * sizeof *k->lens[which]);
+        if (!k->lens[which])
+            return err_no_memory(err, "", "the lengths of sequences");
+        memcpy(k->lens[which], scenario->lens[which], n * sizeof *k->lens[which]);
+    }
     return 0;
 }
 
@@ -311,6 +399,12 @@ static int write_result(struct shrinking *k, const struct options *o, const char
     fprintf(text_out(), "shrunk %s to %s in %d runs", before, after, k->runs);
     for (int i = 0; i < AXES && k->files; i++)
         fprintf(text_out(), "%s%s %d:%d", i ? ", " : ": ", axes[i].name, k->kept[i].first, k->kept[i].end);
+    for (int which = 0; which < 2; which++) {
+        char *lens = k->lens[which] ? lens_words(k, which, k->kept) : NULL;
+        if (lens)
+            fprintf(text_out(), ", %s %s", strchr(lens_keys[which], '.') + 1, lens);
+        free(lens);
+    }
     fputs("\n", text_out());
     if (!o->output)
         return 0;
@@ -336,5 +430,7 @@ int command_shrink(const struct options *o, struct err *err)
     if (status == 0)
         status = write_result(&k, o, before, err);
     session_free(k.s);
+    free(k.lens[0]);
+    free(k.lens[1]);
     return status;
 }

@@ -72,6 +72,7 @@ static bool registered(const struct asking *a, const struct scenario *s)
            (!p->has_kv_lens || hello->sequences & ASC_SUPPORTS(KV_LENS)) &&
            (!p->page_size || hello->sequences & ASC_SUPPORTS(PAGES)) &&
            (p->head_dim_v == p->head_dim || hello->tensors & ASC_SUPPORTS(HEAD_DIM_V)) &&
+           (!p->new_keys || hello->sequences & ASC_SUPPORTS(NEW_KEYS)) &&
            (!p->left_pad || hello->sequences & ASC_SUPPORTS(LEFT_PAD)) &&
            (p->lie != ASC_STRIDED || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
            (p->lie != ASC_PACKED_QKV || hello->tensors & ASC_SUPPORTS(STRIDES)) &&
@@ -398,8 +399,9 @@ static int make_case(struct asking *a, const struct instance *instance, const st
 }
 
 /* What a registration says beside types. */
-static const char *const promises[] = {"layout=",     "alibi=",  "bias=",    "sink=",     "_lens=", "page_size=",
-                                       "head_dim_v=", "v_in_k=", "strides=", "left_pad=", "rope=",  "dropout="};
+static const char *const promises[] = {
+    "layout=", "alibi=",   "bias=",     "sink=", "_lens=",   "page_size=", "head_dim_v=",
+    "v_in_k=", "strides=", "left_pad=", "rope=", "dropout=", "new_keys="};
 
 /* A part of the registration of which the plan takes no case at all is a promise that is not kept. */
 static void hold_promises(struct kernel_cases *cases)

@@ -1,9 +1,10 @@
 // rope: v2b_scalar that turns Q and K by their positions while it loads them (RoPE), as the kernels of FlashAttention
 // with a KV cache do. Cosines and sines come as tables. What is turned is rounded to the type of Q, as a tensor core
 // would take it, and recorded so. It takes sequences and pages as varlen_paged does, any strides, windows, soft caps
-// and masks.
+// and masks. New keys, with their values, it appends to the cache in K and V, which has turned keys.
 //
-// A block is 8 warps on one 64-row q tile.
+// A block is 8 warps on one 64-row q tile. Each writes all new keys of its kv head before it reads any: others write
+// the same bits there, so that none has to wait for another.
 //
 // Limits: speed, as v2b_scalar. Every element of a pair is turned by a thread of its own, which reads both; a tile of K
 // is turned again for each q tile and head.
@@ -24,6 +25,13 @@ struct Terms {
     const float *cosines, *sines;
     int page_size, table_pages, causal, window_left, window_right, rope, rope_dim, rope_offset;
     float softcap;
+};
+
+// What is to be appended.
+struct NewKeys {
+    const int32_t *cache_lens; // NULL: nothing
+    const void *k, *v;
+    asc_strides k_strides, v_strides;
 };
 
 // The rows of one head of one sequence.
@@ -85,7 +93,22 @@ template <class T, int D> __device__ void load_tile(T *tile, const Rows<T> &from
     }
 }
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) rope(Params<T> p, Terms of)
+// New keys, which follow key `old` - 1, with their values into the cache.
+template <class T, int D>
+__device__ void append(const Terms &of, const NewKeys &added, const Rows<T> &k, const Rows<T> &v, int batch,
+                       int kv_head, int old, int end)
+{
+    const asc_strides ks = added.k_strides, vs = added.v_strides;
+    for (int i = threadIdx.x; i < (end - old) * D; i += THREADS) {
+        const int row = i / D, d = i % D, key = old + row;
+        const T *k_new = static_cast<const T *>(added.k) + batch * ks.batch + kv_head * ks.head + row * ks.row;
+        const T *v_new = static_cast<const T *>(added.v) + batch * vs.batch + kv_head * vs.head + row * vs.row;
+        from_float(const_cast<T *>(k.row(key))[d], turned(of, k_new, d, of.rope_offset + key));
+        const_cast<T *>(v.row(key))[d * v.stride.col] = v_new[d];
+    }
+}
+
+template <class T, int D> __global__ void __launch_bounds__(THREADS) rope(Params<T> p, Terms of, NewKeys added)
 {
     constexpr int LD = D + 2, COLS = D / 32;
     extern __shared__ __align__(16) unsigned char shared[];
@@ -118,6 +141,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) rope(Params
         sm[threadIdx.x] = -INFINITY;
         sl[threadIdx.x] = 0.0f;
     }
+    if (added.cache_lens)
+        append<T, D>(of, added, k, v, batch, kv_head, added.cache_lens[batch], kv_len);
     __syncthreads();
     ASC_RECORD_SHARED(q, 0, r, BR, c, D, sq[r * LD + c]);
 
@@ -133,7 +158,10 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) rope(Params
     const int keys = right < 0 ? kv_len : min(kv_len, last_row + corner + right + 1);
     const int first_key = of.window_left < 0 ? 0 : max(0, q_tile * BR + corner - of.window_left);
     for (int kt = first_key / BC; kt * BC < keys; kt++) {
-        load_turned<T, D>(sk, of, k, kt * BC, kv_len, of.rope_offset);
+        if (added.cache_lens)
+            load_tile<T, D>(sk, k, kt * BC, kv_len);
+        else
+            load_turned<T, D>(sk, of, k, kt * BC, kv_len, of.rope_offset);
         load_tile<T, D>(sv, v, kt * BC, kv_len);
         __syncthreads();
         ASC_RECORD_SHARED(k, kt, r, BC, c, D, sk[r * LD + c]);
@@ -247,8 +275,10 @@ const char *launch(const asc_problem *problem, void *stream)
                           problem->page_size,    asc_table_pages(problem), problem->causal,
                           problem->window_left,  problem->window_right,    problem->rope,
                           problem->rope_dim,     problem->rope_offset,     problem->softcap};
+        const NewKeys added = {problem->cache_lens, problem->k_new, problem->v_new, asc_strides_of_new(problem, 0),
+                               asc_strides_of_new(problem, 1)};
         const size_t shared = 3 * 64 * (D + 2) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
-        return ASC_LAUNCH((rope<T, D>), grid_of(problem, BR), THREADS, shared, stream, p, of);
+        return ASC_LAUNCH((rope<T, D>), grid_of(problem, BR), THREADS, shared, stream, p, of, added);
     });
 }
 
@@ -261,7 +291,8 @@ ASC_KERNEL(rope)
     kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD);
     kernel.biases = ASC_SUPPORTS(MASK);
-    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) | ASC_SUPPORTS(LEFT_PAD);
+    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) | ASC_SUPPORTS(LEFT_PAD) |
+                       ASC_SUPPORTS(NEW_KEYS);
     kernel.tensors = ASC_SUPPORTS(ROPE) | ASC_SUPPORTS(STRIDES) | ASC_SUPPORTS(TRANSPOSED_V);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;

@@ -120,6 +120,10 @@ struct asc_problem {
      */
     int32_t rope, rope_dim, rope_offset;
     float rope_base;
+    /* A KV cache that the kernel appends to: the last new_keys keys of each sequence are k_new and v_new, which it
+       writes into k and v, where NaN stands in their places, K turned where there is RoPE. The keys before them lie
+       there already, turned. 0: k and v have all of them. */
+    int32_t new_keys;
     float scale;
     /* Dropout: P.V takes the weight of query i and key j where keep[batch][head][i][j] is not 0, times 1 / (1 -
        dropout), and 0 elsewhere; m and l take all. 0: there is none. */
@@ -158,6 +162,12 @@ struct asc_problem {
     int32_t total_q, total_k;  /* rows of q and o, and of k and v, with the layout THD: the ends of these */
     const int32_t *page_table; /* [batch][asc_table_pages()]; NULL without pages. Behind a sequence: an unused page */
     const int32_t *leftpad_k;  /* [batch]: the row of the first key; NULL without left_pad */
+    /* With new_keys: [batch], how many keys of each sequence lie in the cache before, asc_cache_len();
+       [batch][kv_heads] [new_keys][head_dim or head_dim_v], contiguous in the order of the layout, see
+       asc_strides_of_new(); k and v, to write them there. With v_in_k v_new is k_new. NULL without. */
+    const int32_t *cache_lens;
+    const void *k_new, *v_new;
+    void *k_cache, *v_cache;
     /* [asc_rope_rows()][rope_dim / 2] cos and sin of each position, from 0; NULL without RoPE. */
     const float *rope_cos, *rope_sin;
     /* Of the kernel's own arrays, whatever of the above they have; with pages of a page in the place of a batch. */
@@ -215,6 +225,11 @@ ASC_INLINE int32_t asc_kv_len(const struct asc_problem *problem, int32_t batch)
 {
     return problem->kv_lens ? problem->kv_lens[batch] : problem->kv_len;
 }
+/* How many of its keys lie in K and V before the launch. */
+ASC_INLINE int32_t asc_cache_len(const struct asc_problem *problem, int32_t batch)
+{
+    return asc_kv_len(problem, batch) - problem->new_keys;
+}
 ASC_INLINE int32_t asc_table_pages(const struct asc_problem *problem)
 {
     return problem->page_size > 0 ? (problem->kv_len - 1) / problem->page_size + 1 : 0;
@@ -270,6 +285,13 @@ static inline struct asc_strides asc_strides_of_v(const struct asc_problem *prob
 static inline struct asc_strides asc_strides_of_o(const struct asc_problem *problem, int32_t heads, int32_t rows)
 {
     return asc_strides_wide(problem, heads, rows, problem->head_dim_v);
+}
+
+/* Of k_new and v_new. */
+static inline struct asc_strides asc_strides_of_new(const struct asc_problem *problem, int of_v)
+{
+    return asc_strides_wide(problem, problem->kv_heads, problem->new_keys,
+                            of_v && !problem->v_in_k ? problem->head_dim_v : problem->head_dim);
 }
 
 /* Where what has a value for each query and key, of enum asc_bias `kind`, begins for [b][h][i]; a stride is 0 along a
@@ -434,8 +456,9 @@ ASC_INLINE int32_t asc_kv_head(const struct asc_problem *problem, int32_t head, 
    weight. */
 enum asc_addend { ASC_ALIBI, ASC_BIAS, ASC_MASK, ASC_SCORE_MOD, ASC_DROPOUT };
 
-/* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages. */
-enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD };
+/* How sequences may be, beside all of one length in one piece: lengths of their own, keys in pages, keys that the
+   kernel appends. */
+enum asc_sequences { ASC_Q_LENS, ASC_KV_LENS, ASC_PAGES, ASC_LEFT_PAD, ASC_NEW_KEYS };
 
 /* How Q, K, V and O may be, beside all of one width, each an array of its own, contiguous. STRIDES: the kernel goes by
    asc_problem.q_strides and the others, whatever these are but for col, which V_TRANSPOSED stands for. ROPE: it turns q

@@ -64,7 +64,8 @@ inline asc_refusal asc_dealt_twice(int32_t batch, int32_t head, int32_t q_tile, 
     ASK(v_in_k, problem.v_in_k)                                                                                        \
     ASK(strides, problem.lie != ASC_CONTIGUOUS)                                                                        \
     ASK(leftpad_k, problem.left_pad)                                                                                   \
-    ASK(rope, problem.rope != ASC_ROPE_NONE)
+    ASK(rope, problem.rope != ASC_ROPE_NONE)                                                                           \
+    ASK(k_new, problem.new_keys > 0)
 enum asc_asked {
 #define ASC_ASK(what, matters) asc_asked_##what,
     ASC_ASKED(ASC_ASK)
@@ -209,6 +210,25 @@ struct asc_run {
     {
         return numbers(asc_asked_leftpad_k, problem.leftpad_k, problem.batch);
     }
+    /* Keys that the kernel appends to the cache, run.k and run.v, of each sequence:
+       [batch][kv_heads][new_keys][head_dim] or BLHD; NULL, as the lengths that the cache has before, i32 [batch], where
+       the problem has none. */
+    int32_t new_keys()
+    {
+        return ask(asc_asked_k_new, problem.new_keys);
+    }
+    asc_array k_new()
+    {
+        return appended(problem.k_new, problem.k_dtype, problem.head_dim, 0);
+    }
+    asc_array v_new()
+    {
+        return appended(problem.v_new, problem.v_dtype, problem.head_dim_v, 1);
+    }
+    asc_array cache_lens()
+    {
+        return numbers(asc_asked_k_new, problem.cache_lens, problem.batch);
+    }
     /* RoPE: enum asc_rope, ASC_ROPE_NONE: there is none. */
     int32_t rope()
     {
@@ -333,6 +353,12 @@ struct asc_run {
         const int64_t n = problem.rope_dim / 2;
         asked |= 1u << asc_asked_rope;
         return {const_cast<float *>(at), ASC_F32, 2, {asc_rope_rows(&problem), n}, {n, 1}, &asked};
+    }
+    asc_array appended(const void *at, int32_t dtype, int64_t d, int of_v)
+    {
+        const asc_strides s = asc_strides_of_new(&problem, of_v);
+        asked |= 1u << asc_asked_k_new;
+        return batches(at, dtype, problem.kv_heads, problem.new_keys, problem.batch, d, s);
     }
     asc_array keys(const void *at, int32_t dtype, int64_t d, const asc_strides &s)
     {

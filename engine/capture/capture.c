@@ -289,10 +289,13 @@ static int copy_tensor(const struct asc_problem *p, enum problem_tensor_id id, c
     for (size_t i = 0; i + 1 < problem_tensor_count(p, id) * whole.bytes; i += 2)
         memcpy((unsigned char *)to + i, &(uint16_t){UNWRITTEN_16}, 2);
     for (int b = 0; b < p->batch; b++) {
+        const int64_t pad = placed_left_pad(&t, b);
         const int length = problem_tensor_rows(&t.of, b), step = t.paged ? p->page_size : length;
         const int32_t *pages = p->page_table + (int64_t)b * asc_table_pages(p);
         for (int row = 0; row < length; row += step) {
-            const int64_t at = t.paged ? s.batch * pages[row / step] : t.packed ? s.row * begin : s.batch * b;
+            const int64_t at = t.paged    ? s.batch * pages[row / step]
+                               : t.packed ? s.row * begin
+                                          : s.batch * b + s.row * pad;
             if (copy_rows(&t, &s, from, at, b, row, length - row < step ? length - row : step, to, whole.bytes, name,
                           why, size) != 0)
                 return -1;

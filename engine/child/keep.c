@@ -75,10 +75,13 @@ static json_t *problem_defaults(const json_t *given)
 {
     const json_t *problem = json_object_get(given, "problem");
     const json_int_t dim = json_integer_value(json_object_get(problem, "head_dim"));
-    return json_pack("{s:O*, s:O*, s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:f, s:f}", "kv_heads",
+    const json_t *lens = json_object_get(given, "sequences");
+    return json_pack("{s:O*, s:O*, s:s, s:i, s:i, s:i, s:i, s:s, s:i, s:i, s:s, s:f, s:f}", "kv_heads",
                      json_object_get(problem, "heads"), "kv_len", json_object_get(problem, "q_len"), "causal", "none",
                      "window_left", -1, "window_right", -1, "has_sink", 0, "has_alibi", 0, "bias_kind", "none",
-                     "layout", "BHLD", "scale", dim > 0 ? 1 / sqrt((double)dim) : 1.0, "softcap", 0.0);
+                     "has_q_lens", json_object_get(lens, "q_lens") != NULL, "has_kv_lens",
+                     json_object_get(lens, "kv_lens") != NULL, "layout", "BHLD", "scale",
+                     dim > 0 ? 1 / sqrt((double)dim) : 1.0, "softcap", 0.0);
 }
 
 /* A list of `rows` lists of n numbers, or, of one row, the list itself. NULL: it is none. The caller's. */
@@ -158,9 +161,14 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     free(run);
     const struct asc_problem *p = &d->t->problem;
     failed = failed || read_sequences(d, err) != 0;
-    if (!failed && (p->lie || p->left_pad))
+    if (!failed && p->lie)
+        failed = err_set(err, ERR_INPUT, "capture", "strides are those of the tensors: expected none in problem");
+    if (!failed && p->new_keys)
         failed = err_set(err, ERR_INPUT, "capture",
-                         "strides are those of the tensors: expected none in problem; left padding is not taken yet");
+                         "keys that the kernel appends to its cache (new_keys) are not taken yet");
+    if (!failed && p->dropout > 0)
+        failed =
+            err_set(err, ERR_INPUT, "capture", "dropout is not taken yet: which weights it keeps is no tensor here");
     if (!failed && d->t->plan.kv_deal == ASC_DEAL_MAP)
         failed = err_set(err, ERR_INPUT, "capture",
                          "splits by a map are not taken yet: expected kv tiles dealt as ranges or round-robin");

@@ -1,6 +1,7 @@
 #include "engine/gpu/arrays.h"
 
 #include "engine/base/dtype.h"
+#include "engine/child/debuggee/cache.h"
 #include "engine/child/debuggee/debuggee.h"
 #include "engine/gpu/cuda_error.h"
 #include <stdlib.h>
@@ -95,6 +96,16 @@ int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err)
     return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the output cannot be copied back");
 }
 
+void arrays_say_cache(const struct arrays *a, const struct asc_kernel *kernel, int socket)
+{
+    for (int i = ARRAY_K; i <= ARRAY_V && a->of_trace.new_keys; i++) {
+        void *left = a->memory[i] ? malloc(a->bytes[i] + 1) : NULL;
+        if (left && cudaMemcpy(left, array_of(a, i), a->bytes[i], cudaMemcpyDeviceToHost) == cudaSuccess)
+            cache_say(&a->of_trace, i, (double)kernel->conventions.rope_error, left, socket);
+        free(left);
+    }
+}
+
 static bool zone_intact(const unsigned char *device, uint16_t *host)
 {
     if (cudaMemcpy(host, device, ZONE_BYTES, cudaMemcpyDeviceToHost) != cudaSuccess)
@@ -109,8 +120,8 @@ bool arrays_overrun(const struct arrays *a, const char **name)
 {
     uint16_t *host = malloc(ZONE_BYTES);
     bool found = false;
-    for (int i = ARRAY_O; i < ARRAYS && host && !found; i++) {
-        if (!a->memory[i])
+    for (int i = 0; i < ARRAYS && host && !found; i++) {
+        if (!a->memory[i] || !array_list_writable(&a->of_trace, i))
             continue;
         found = !zone_intact(a->memory[i], host) || !zone_intact(array_of(a, i) + a->bytes[i], host);
         *name = array_names[i];

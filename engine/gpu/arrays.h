@@ -26,6 +26,8 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
                 struct asc_problem *problem, struct err *err);
 /* Copies o and lse to host memory, as a trace has them. */
 int arrays_publish(const struct arrays *a, void *o, void *lse, struct err *err);
+/* Says what of a cache that the kernel appends to is not as it should be. */
+void arrays_say_cache(const struct arrays *a, const struct asc_kernel *kernel, int socket);
 /* 1 if something beside an output or the workspace was written; *name: which. Device memory must still be readable. */
 bool arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);

@@ -88,6 +88,7 @@ static int launch_and_publish(const struct asc_kernel *kernel, int socket, struc
         launches_at(0)->facts.seconds = result->seconds;
     if (arrays_overrun(&run->arrays, &name))
         array_list_say_overrun(name, socket);
+    arrays_say_cache(&run->arrays, kernel, socket);
     if (arrays_publish(&run->arrays, run->o, run->lse, err) != 0 || run_publish(run, err) != 0)
         return -1;
     result->end = LAUNCH_COMPLETE;

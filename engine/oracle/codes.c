@@ -137,14 +137,13 @@ bool codes_uncertain(const struct oracle_case *c, enum asc_channel ch)
 /* How far rows that RoPE has turned may lie from a correct kernel's. */
 static void turned_loose(const struct oracle_case *c, const double *x, int rows, int cols, double *loose)
 {
-    const double error = 3 * BOUND_U * BOUND_SLACK + M_SQRT2 * (double)c->conventions.rope_error;
     for (int r = 0; r < rows; r++, x += cols, loose += cols) {
         memset(loose, 0, (size_t)cols * sizeof *loose);
         for (int i = 0; i < c->rope.dim / 2; i++) {
             int32_t pair[2];
             asc_rope_pair(c->rope.kind, c->rope.dim, i, pair);
             const double length = hypot(x[pair[0]], x[pair[1]]);
-            loose[pair[0]] = loose[pair[1]] = error * length + 3 * BOUND_TINY;
+            loose[pair[0]] = loose[pair[1]] = rope_loose(length, (double)c->conventions.rope_error);
         }
     }
 }

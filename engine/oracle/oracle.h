@@ -90,6 +90,7 @@ struct oracle_case {
     int kv_splits, kv_deal;                   /* as in struct asc_plan */
     const int32_t *states;                    /* [kv_tiles + 1] as a trace has them; NULL unless ASC_DEAL_MAP */
     int q_len, kv_len, head_dim, head_dim_v, br, bc;
+    int new_keys; /* of kv_len the last ones, which the kernel appends to its cache */
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;

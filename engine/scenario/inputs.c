@@ -495,6 +495,8 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
         p->lie = of->lie;
     if (!scenario_stated(s, KEY_LEFT_PAD))
         p->left_pad = of->left_pad;
+    if (!scenario_stated(s, KEY_NEW_KEYS))
+        p->new_keys = of->new_keys;
     if (!scenario_stated(s, KEY_ROPE)) {
         p->rope = of->rope;
         p->rope_dim = of->rope_dim;

@@ -81,6 +81,12 @@ int key_set_page_size(struct scenario *s, enum scenario_key_id id, const char *v
     return 0;
 }
 
+int key_set_new_keys(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    (void)id;
+    return value_integer(value, 0, VALUE_LENGTH_MAX, &s->problem.new_keys);
+}
+
 int key_set_left_pad(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;

@@ -293,6 +293,9 @@ static int check_lie(const struct scenario *s, const int *line, struct err *err)
     scenario_where(s, line, p->left_pad ? KEY_LEFT_PAD : KEY_STRIDES, where, sizeof where);
     if (problem_check_lie(p, where, err) != 0)
         return -1;
+    scenario_where(s, line, KEY_NEW_KEYS, where, sizeof where);
+    if (problem_check_new_keys(p, where, err) != 0)
+        return -1;
     if (!p->v_in_k)
         return 0;
     scenario_where(s, line, KEY_V_IN_K, where, sizeof where);

@@ -173,8 +173,10 @@ int scenario_check_scales(const struct scenario *s, struct err *err);
 /* A copy that owns what it holds. -1: no memory, and *out is empty. */
 int scenario_copy(const struct scenario *from, struct scenario *out);
 void scenario_free(struct scenario *s); /* frees what it owns and empties it; NULL and an empty one are legal */
-/* docs/scenarios.md, from keys.def and fills.def. 0, or -1 where out could not be written. */
+/* docs/scenarios.md, from keys.def, fills.def and features.def. 0, or -1 where out could not be written. */
 int scenario_write_docs(FILE *out);
+/* The part of docs/conventions.md from features.def: how each is declared, and what goes wrong with it. */
+int scenario_write_features(FILE *out);
 
 /* The i-th name of a list in struct expect. 0: there are no more. */
 int scenario_listed(const char *list, int i, char name[64]);

@@ -14,6 +14,14 @@ static const struct {
 #undef FILL
 };
 
+static const struct {
+    const char *keys, *problem, *who, *apart, *declared, *wrong;
+} features[] = {
+#define FEATURE(keys, problem, who, apart, declared, wrong) {keys, problem, who, apart, declared, wrong},
+#include "engine/scenario/features.def"
+#undef FEATURE
+};
+
 static const char intro[] =
     "# Scenarios\n\nA scenario describes what is run and what must be found. It is an INI file:\n\n    ; scores "
     "multiplied by the scale twice\n    [scenario]\n    kernel = kernels/v2b_scalar.cu\n    patch = "
@@ -39,5 +47,27 @@ int scenario_write_docs(FILE *out)
           out);
     for (size_t i = 0; i < sizeof fills / sizeof fills[0]; i++)
         fprintf(out, "| `%s` | %s |\n", fills[i].name, fills[i].meaning);
+    fputs("\n## What a problem may have\n\nAll of it combines but for what the last column names, which is refused in "
+          "one "
+          "line. How a kernel declares that it takes it, and what goes wrong with it: "
+          "[conventions.md](conventions.md#what-a-problem-may-have).\n\n"
+          "| the problem | keys | who has it | not with |\n| --- | --- | --- | --- |\n",
+          out);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        fprintf(out, "| %s | %s | %s | %s |\n", features[i].problem, features[i].keys, features[i].who,
+                features[i].apart);
     return fflush(out) == 0 && !ferror(out) ? 0 : -1;
+}
+
+int scenario_write_features(FILE *out)
+{
+    fputs("\n## What a problem may have\n\nA registration with a plan says what of it the kernel takes, as sets of "
+          "`ASC_SUPPORTS(NAME)`; the rest is declined for it. Host code of `kernel.run` is asked itself. Who has it, "
+          "and how a "
+          "scenario says it: [scenarios.md](scenarios.md#what-a-problem-may-have).\n\n"
+          "| the problem | declared by | what goes wrong, and what is said then |\n| --- | --- | --- |\n",
+          out);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        fprintf(out, "| %s | %s | %s |\n", features[i].problem, features[i].declared, features[i].wrong);
+    return ferror(out) ? -1 : 0;
 }

@@ -1,6 +1,7 @@
 #include "engine/simt/arrays.h"
 
 #include "engine/base/dtype.h"
+#include "engine/child/debuggee/cache.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -23,7 +24,8 @@ static int make(struct arrays *a, int i, const struct array_list *list, void **o
     if (i < ARRAY_O) {
         memcpy(array, list->at[i], bytes);
         const struct guarded *g = &a->memory[i];
-        mprotect(g->mapping + g->guard, g->bytes - 2 * g->guard, PROT_READ);
+        if (!array_list_writable(&a->of_trace, i))
+            mprotect(g->mapping + g->guard, g->bytes - 2 * g->guard, PROT_READ);
     } else {
         array_fill(array, bytes, ARRAY_POISON_16);
     }
@@ -78,10 +80,18 @@ void arrays_publish(const struct arrays *a)
     publish(lse, (unsigned char *)p->lse, lse->bytes);
 }
 
+void arrays_say_cache(const struct arrays *a, const struct asc_kernel *kernel, int socket)
+{
+    for (int i = ARRAY_K; i <= ARRAY_V && a->of_trace.new_keys; i++)
+        if (a->region[i].begin)
+            cache_say(&a->of_trace, i, (double)kernel->conventions.rope_error, a->region[i].begin, socket);
+}
+
 bool arrays_overrun(const struct arrays *a, const char **name)
 {
-    for (int i = ARRAY_O; i < ARRAYS; i++)
-        if (a->memory[i].mapping && !guarded_intact(&a->memory[i], a->region[i].begin, a->region[i].bytes)) {
+    for (int i = 0; i < ARRAYS; i++)
+        if (a->memory[i].mapping && array_list_writable(&a->of_trace, i) &&
+            !guarded_intact(&a->memory[i], a->region[i].begin, a->region[i].bytes)) {
             *name = a->region[i].name;
             return true;
         }

@@ -19,6 +19,8 @@ int arrays_make(struct arrays *a, const struct asc_kernel *kernel, const struct 
                 struct asc_problem *problem, struct err *err);
 /* Copies o and lse into the trace, where nobody wrote an element as such a one. */
 void arrays_publish(const struct arrays *a);
+/* Says what of a cache that the kernel appends to is not as it should be. */
+void arrays_say_cache(const struct arrays *a, const struct asc_kernel *kernel, int socket);
 /* 1 if the bytes between an output, or the workspace, and its guard zones were written; *name: which. */
 bool arrays_overrun(const struct arrays *a, const char **name);
 void arrays_free(struct arrays *a);

@@ -267,6 +267,8 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
     else
         launch(kernel, &problem, &listener, result);
     simt_configure(&(struct simt_options){.workers = result->workers});
+    if (result->end == LAUNCH_COMPLETE)
+        arrays_say_cache(&arrays, kernel, socket);
     finish_arrays(&arrays, socket);
     unmap_traces(&mappings);
 }

@@ -289,6 +289,26 @@ float problem_tensor_scale(const struct asc_problem *p, enum problem_tensor_id i
     return scale > 0 ? scale : 1;
 }
 
+int problem_check_new_keys(const struct asc_problem *p, const char *where, struct err *err)
+{
+    if (p->new_keys < 0 || p->new_keys > p->kv_len)
+        return err_set(err, ERR_INPUT, where, "new_keys is %d; it must be 0 to kv_len (%d)", p->new_keys, p->kv_len);
+    if (!p->new_keys)
+        return 0;
+    for (int b = 0; b < p->batch && p->kv_lens; b++)
+        if (p->kv_lens[b] < p->new_keys)
+            return err_set(err, ERR_INPUT, where,
+                           "expected %d keys or more of each sequence (new_keys), found %d of sequence %d", p->new_keys,
+                           p->kv_lens[b], b);
+    if ((p->layout == ASC_THD && !p->page_size) || p->lie == ASC_PACKED_QKV)
+        return err_set(err, ERR_INPUT, where,
+                       "new_keys: expected a cache, of pages or in the layout BHLD or BLHD, found %s",
+                       p->lie == ASC_PACKED_QKV ? "packed-qkv" : "THD without pages");
+    if (dtype_is_code((enum dtype)p->k_dtype) || dtype_is_code((enum dtype)p->v_dtype))
+        return err_set(err, ERR_INPUT, where, "new_keys: expected K and V of values, found codes");
+    return 0;
+}
+
 int problem_check(const struct asc_problem *p, const char *where, struct err *err)
 {
     const struct {
@@ -354,7 +374,8 @@ int problem_check(const struct asc_problem *p, const char *where, struct err *er
         if (p->page_table[i] < 0 || p->page_table[i] >= p->pages)
             return err_set(err, ERR_INPUT, where, "the page table names page %d; there are %d", p->page_table[i],
                            p->pages);
-    if (problem_check_lie(p, where, err) != 0 || problem_check_rope(p, where, err) != 0)
+    if (problem_check_lie(p, where, err) != 0 || problem_check_rope(p, where, err) != 0 ||
+        problem_check_new_keys(p, where, err) != 0)
         return -1;
     const int32_t types[] = {p->dtype, p->k_dtype, p->v_dtype};
     for (int i = 0; i < 3; i++)
@@ -425,6 +446,9 @@ struct asc_problem problem_bare(const struct asc_problem *p)
     bare.q_scale_code = bare.k_scale_code = bare.v_scale_code = NULL;
     bare.q_lens = bare.kv_lens = bare.cu_seqlens_q = bare.cu_seqlens_k = bare.page_table = bare.leftpad_k = NULL;
     bare.rope_cos = bare.rope_sin = NULL;
+    bare.cache_lens = NULL;
+    bare.k_new = bare.v_new = NULL;
+    bare.k_cache = bare.v_cache = NULL;
     bare.workspace = NULL;
     return bare;
 }
@@ -450,7 +474,7 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     char pages[32] = "";
     if (p->page_size)
         snprintf(pages, sizeof pages, " pages of %d", (int)p->page_size);
-    char values[96] = "";
+    char values[128] = "";
     if (p->head_dim_v != p->head_dim)
         snprintf(values, sizeof values, " head_dim_v %d", (int)p->head_dim_v);
     if (p->lie > ASC_CONTIGUOUS && p->lie <= ASC_V_TRANSPOSED)
@@ -460,6 +484,8 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     if (p->rope > ASC_ROPE_NONE && p->rope <= ASC_ROPE_HALF)
         snprintf(values + strlen(values), sizeof values - strlen(values), " rope %s %d", problem_rope_names[p->rope],
                  (int)p->rope_dim);
+    if (p->new_keys)
+        snprintf(values + strlen(values), sizeof values - strlen(values), " new_keys %d", (int)p->new_keys);
     snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "",
              p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
              p->mask_kind != ASC_BIAS_NONE ? " mask" : "", p->score_mod[0] ? " score_mod" : "",

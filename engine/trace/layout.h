@@ -107,9 +107,9 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " head_dim_v 512 padded left_pad rope half 64 V in K sink alibi bias mask score_mod varlen pages of 16 splits 4
- * round-robin": what of that a run has; "" for none. */
-enum { TERMS_BYTES = 192 };
+/* " head_dim_v 512 padded left_pad rope half 64 new_keys 3 V in K sink alibi bias mask score_mod varlen pages of 16
+ * splits 4 round-robin": what of that a run has; "" for none. */
+enum { TERMS_BYTES = 224 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 
 /* "f16", or of Q, K and V where they differ "f16/e4m3/u8". */
@@ -151,8 +151,10 @@ int problem_o_dtype(const struct asc_problem *p, int declared);
 
 /* Checks that a problem's numbers are possible at all (layout_make does it too). `where` names their origin. */
 int problem_check(const struct asc_problem *p, const char *where, struct err *err);
-/* The part of it about lie and left_pad, and what they do not go with; that about RoPE. */
+/* The part of it about lie and left_pad, and what they do not go with; that about RoPE; about keys that the kernel
+   appends. */
 int problem_check_lie(const struct asc_problem *p, const char *where, struct err *err);
 int problem_check_rope(const struct asc_problem *p, const char *where, struct err *err);
+int problem_check_new_keys(const struct asc_problem *p, const char *where, struct err *err);
 
 #endif

@@ -47,8 +47,7 @@ struct placed placed_of(const struct asc_problem *p, enum problem_tensor_id id)
     return t;
 }
 
-/* Rows before the first key of a sequence. */
-static int left_pad(const struct placed *t, int batch)
+int placed_left_pad(const struct placed *t, int batch)
 {
     return t->p->left_pad && t->of.lens == t->p->kv_lens ? t->p->kv_len - problem_tensor_rows(&t->of, batch) : 0;
 }
@@ -61,7 +60,7 @@ int64_t placed_at(const struct placed *t, int64_t begin, int batch, int head, in
         return in_head + t->to.row * (row % p->page_size) +
                t->to.batch * p->page_table[(int64_t)batch * asc_table_pages(p) + row / p->page_size];
     return in_head + (t->packed ? t->to.row * (begin + row)
-                                : t->to.batch * batch + t->to.row * ((int64_t)row + left_pad(t, batch)));
+                                : t->to.batch * batch + t->to.row * ((int64_t)row + placed_left_pad(t, batch)));
 }
 
 void placed_each_row(const struct placed *t, void (*copy)(void *ctx, int64_t in_trace, int64_t of_kernel), void *ctx)

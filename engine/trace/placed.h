@@ -19,6 +19,8 @@ struct placed {
 struct placed placed_of(const struct asc_problem *p, enum problem_tensor_id id);
 /* The element that row `row` of a sequence's head begins at; begin: of its first row, counted through the sequences. */
 int64_t placed_at(const struct placed *t, int64_t begin, int batch, int head, int row);
+/* Rows before the first key of a sequence. */
+int placed_left_pad(const struct placed *t, int batch);
 /* Calls copy(ctx, trace's element, kernel's element) for each row of each head of each sequence. */
 void placed_each_row(const struct placed *t, void (*copy)(void *ctx, int64_t in_trace, int64_t of_kernel), void *ctx);
 bool placed_as_in_trace(const struct placed *t);

@@ -20,6 +20,14 @@ struct rope {
    of float64, not rounded. */
 void rope_row(const struct rope *rope, double position, double *row);
 
+/* How far each of a pair of this length may be from a correct kernel's, before it is rounded to its type: two products
+   and a sum in f32, and how far its cosines and sines are off (convention rope_error). */
+static inline double rope_loose(double length, double rope_error)
+{
+    const double u = 0x1p-24, slack = 1 + 0x1p-14, tiny = 0x1p-126;
+    return (3 * u * slack + 1.4142135623730951 * rope_error) * length + 3 * tiny;
+}
+
 /* All of q or k, of element type `type`, as a trace has it: what its rows are turned into by the tables, in float64 and
    then rounded to f32. The caller's; NULL where memory ran out. */
 float *rope_tensor(const struct asc_problem *p, int is_q, int type, const void *from);

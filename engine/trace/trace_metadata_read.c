@@ -143,6 +143,7 @@ static int get_newer(const struct entry *e, const json_t *from, struct asc_probl
                   {"head_dim_v", &p->head_dim_v, ASC_HEAD_DIM_MAX, p->head_dim},
                   {"v_in_k", &p->v_in_k, 1, 0},
                   {"left_pad", &p->left_pad, 1, 0},
+                  {"new_keys", &p->new_keys, ASC_LENGTH_MAX, 0},
                   {"rope_dim", &p->rope_dim, ASC_HEAD_DIM_MAX, 0},
                   {"rope_offset", &p->rope_offset, ASC_LENGTH_MAX, 0}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {

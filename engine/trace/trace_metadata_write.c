@@ -75,6 +75,8 @@ static json_t *problem_value(const struct asc_problem *p)
         json_object_set_new(value, "strides", json_string(problem_lie_names[p->lie]));
     if (p->left_pad)
         json_object_set_new(value, "left_pad", json_integer(1));
+    if (p->new_keys)
+        json_object_set_new(value, "new_keys", json_integer(p->new_keys));
     if (p->rope) {
         json_object_set_new(value, "rope", json_string(problem_rope_names[p->rope]));
         json_object_set_new(value, "rope_dim", json_integer(p->rope_dim));

@@ -152,12 +152,20 @@ static int position_of(const struct memory *m, int batch, int64_t row)
     return m->which == 'q' ? asc_query_position(m->p, batch, (int)row) : m->p->rope_offset + (int)row;
 }
 
+/* By which position a row is turned that is used as `place` and belongs to `owner`: those of a cache lie there turned.
+ */
+static int position_used(const struct memory *m, const struct sight *place, int64_t owner)
+{
+    const int batch = (int)(owner / m->rows), row = (int)(owner % m->rows);
+    return m->which == 'k' && m->p->new_keys ? position_of(m, batch, row) : position_of(m, place->batch, place->row);
+}
+
 /* Row `row` of a tile, which is `place` of its sequence, and one of memory. */
 static bool same_row(const struct memory *of, const struct matrix *m, int row, const struct sight *place,
-                     const struct matrix *other)
+                     const struct matrix *other, int64_t owner)
 {
     if (of->turned)
-        return same_turned(of, m, row, other, position_of(of, place->batch, place->row));
+        return same_turned(of, m, row, other, position_used(of, place, owner));
     for (int col = 0; col < m->cols; col++)
         if (dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) !=
             dtype_load(other->dtype, other->data, (size_t)col))
@@ -219,7 +227,7 @@ static int64_t find_turned(const struct memory *m, const struct row_entry *all, 
     memcpy(&last, &most, sizeof last);
     for (size_t i = isfinite(length) ? lower_bound(all, n, first) : n; i < n && all[i].hash <= last; i++) {
         const struct matrix row = row_at(m, head, m->owner[all[i].at]);
-        if (!same_row(m, tile, r, place, &row))
+        if (!same_row(m, tile, r, place, &row, m->owner[all[i].at]))
             continue;
         if (found >= 0)
             return -1;
@@ -425,7 +433,7 @@ static int check_slot(const struct memory *m, const struct address *a, enum asc_
                 *holds = is_nan_row(&tile, r);
             } else {
                 const struct matrix row = row_at(m, kv_head_of(m, at), m->owner[from]);
-                *holds = same_row(m, &tile, r, &(struct sight){at[0], first + r, from}, &row);
+                *holds = same_row(m, &tile, r, &(struct sight){at[0], first + r, from}, &row, m->owner[from]);
             }
         }
     }

@@ -365,6 +365,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     const int kv_head = asc_kv_head(p, place[1], t->conventions.kv_head_map);
     c->in_k = input_rows(t, 'k', place[0], kv_head, 0, c->kv_len);
     c->in_v = input_rows(t, 'v', place[0], kv_head, 0, c->kv_len);
+    c->new_keys = p->new_keys;
     if (p->rope) {
         c->rope = (struct rope){p->rope, p->rope_dim, (double)p->rope_base};
         c->q_position = asc_query_position(p, place[0], place[2] * t->plan.br);

@@ -19,6 +19,12 @@ enum { SLOTS_LOOKED_AT = 96 };
     LENGTHS(BOTH_BEFORE, k(B), q(B), k(B), "kv_len and q_len of the sequence before")                                  \
     LENGTHS(KEYS_OF_FIRST, k(0), q(b), k(0), "the kv_len of sequence 0")                                               \
     LENGTHS(QUERIES_FOR_KEYS, q(b), q(b), q(b), "the q_len of the sequence in the place of its kv_len")                \
+    LENGTHS(OLD_KEYS, asc_cache_len(p, b), q(b), k(b),                                                                 \
+            "the keys that were in the cache before the launch, without the new ones")                                 \
+    LENGTHS(OLD_LENGTHS, asc_cache_len(p, b), q(b), asc_cache_len(p, b),                                               \
+            "the number of keys that were in the cache before the launch, in the place of kv_len")                     \
+    LENGTHS(OLD_DIAGONAL, k(b), q(b), asc_cache_len(p, b),                                                             \
+            "its diagonal by the number of keys that were in the cache before the launch")                             \
     LENGTHS(NO_END, INT32_MAX, q(b), k(b), "none, what lies behind a sequence is seen")
 
 enum lengths {
@@ -117,8 +123,8 @@ int lengths_words(const struct judgement *j, const struct trace *t, char out[LEN
     uint64_t bad = 0, differs = 0;
     const int n = j->n_slots < SLOTS_LOOKED_AT ? j->n_slots : SLOTS_LOOKED_AT;
     out[0] = '\0';
-    if ((!p->kv_lens && !p->q_lens) || t->conventions.s_masked != ASC_MASKED_INFINITE || p->window_left >= 0 ||
-        p->window_right >= 0)
+    if ((!p->kv_lens && !p->q_lens && !p->new_keys) || t->conventions.s_masked != ASC_MASKED_INFINITE ||
+        p->window_left >= 0 || p->window_right >= 0)
         return 0;
     for (int i = 0; i < n; i++) {
         const int slot = (int)((int64_t)i * j->n_slots / n);

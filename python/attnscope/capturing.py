@@ -120,6 +120,8 @@ class capture:
     q_len] or [heads, rows of all]. page_table [batch, pages]: k and v are [pages, page_size, kv_heads, head_dim], or with
     layout="BHLD" [pages, kv_heads, page_size, head_dim], and kv_lens says how many keys a sequence has.
 
+    leftpad_k [batch]: rows of k and v before the first key of each sequence; its keys end with the rows.
+
     mask [batch or 1, heads or 1, q_len, kv_len]: 0 or False hides a key. score_mod: what a score becomes, as
     shape.score_mod of docs/scenarios.md says it: "s - 0.1 * abs(i - j)".
 
@@ -137,7 +139,7 @@ class capture:
                  kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
                  q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None,
                  rope=None, rope_dim=None, rope_offset=0, rope_base=10000.0, q_dtype=None, k_dtype=None, v_dtype=None,
-                 scale_type=None, tensor_scales=None):
+                 scale_type=None, tensor_scales=None, leftpad_k=None):
         stated = {"q": q_dtype, "k": k_dtype, "v": v_dtype}
         q, k, v = (_halves(tensor, stated[name] or _TYPES.get(re.sub(r"^.*\.", "", str(getattr(tensor, "dtype", "")))))
                    for name, tensor in (("q", q), ("k", k), ("v", v)))
@@ -153,6 +155,15 @@ class capture:
             raise Error(f"{'pages' if paged else 'the layout THD'}: how long the sequences are has to be given, "
                         "by q_lens and kv_lens or cu_seqlens_q and cu_seqlens_k")
         n = len(q_lens) if thd else q.shape[batch]
+        if leftpad_k is not None:
+            if thd or paged:
+                raise Error("leftpad_k: expected the layout BHLD or BLHD, without pages")
+            pads = [int(pad) for pad in _list(leftpad_k)]
+            kv_lens = [k.shape[row] - pad for pad in pads] if kv_lens is None else kv_lens
+            for b, (pad, length) in enumerate(zip(pads, kv_lens)):
+                if pad + length != k.shape[row]:
+                    raise Error(f"leftpad_k: the keys of sequence {b} end at row {pad + length} of {k.shape[row]}; a capture "
+                                "takes those that end with the rows of k")
         _, kv_head, kv_row = _LAYOUTS["BLHD" if thd and paged else layout]
         for name, lens in (("q", q_lens), ("k", kv_lens)):
             if lens is not None and len(lens) != n:
@@ -181,6 +192,8 @@ class capture:
             used = [-(-length // k.shape[kv_row]) for length in kv_lens]
             sequences["page_table"] = [(line[:own] + [0] * pages)[:pages] for line, own in zip(table, used)]
             problem.update(page_size=k.shape[kv_row], pages=k.shape[0])
+        if leftpad_k is not None:
+            problem["left_pad"] = 1
         if scale is not None:
             problem["scale"] = float(scale)
         self._scales, blocks = {}, {}

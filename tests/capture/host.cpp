@@ -100,10 +100,11 @@ static void attention(const float *q, const float *k, const float *v, const asc_
         }
 }
 
-/* Two sequences, one behind the other, keys in pages or not, as attention() has one. */
-static int sequences(const char *path, bool paged)
+/* Two sequences, one behind the other, keys in pages or not, or each of LENGTH rows, keys at their end, as attention()
+   has one. */
+static int sequences(const char *path, bool paged, bool left_pad)
 {
-    const int lens[2] = {LENGTH, 13}, rows = lens[0] + lens[1];
+    const int lens[2] = {LENGTH, 13}, rows = 2 * LENGTH;
     const int tables[2][5] = {{7, 2, 0, 9, 4}, {1, 6, 3}};
     std::vector<float> q, k, v, o(rows * HEADS * D), lse(2 * HEADS * LENGTH, NAN);
     for (auto *one : {&q, &k, &v})
@@ -113,11 +114,15 @@ static int sequences(const char *path, bool paged)
     asc_tensors tensors = {};
     tensors.q = row;
     tensors.k = tensors.v = paged ? page : row;
+    const asc_tensor padded = {nullptr, {LENGTH * HEADS * D, HEADS * D, D, 1}};
+    if (left_pad)
+        tensors.q = tensors.k = tensors.v = padded;
     tensors.q.data = q.data();
     tensors.k.data = k.data();
     tensors.v.data = v.data();
     const std::string json =
-        R"({"problem": {"batch": 2, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32", "layout": "THD")" +
+        R"({"problem": {"batch": 2, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32", "layout": )" +
+        std::string(left_pad ? R"("BLHD", "left_pad": 1)" : R"("THD")") +
         std::string(paged ? R"(, "page_size": 5, "pages": 10)" : "") +
         R"(}, "sequences": {"q_lens": [24, 13], "kv_lens": [24, 13])" +
         (paged ? R"(, "page_table": [[7, 2, 0, 9, 4], [1, 6, 3, 0, 0]])" : "") +
@@ -128,11 +133,13 @@ static int sequences(const char *path, bool paged)
     char why[1280];
     int failed = asc_capture_begin(json.c_str(), &tensors, &capture, why, sizeof why);
     const asc_tensor layout = {nullptr, {0, D, HEADS * D, 1}}, of_lse = {lse.data(), {}};
-    for (int64_t begin = 0; !failed && batch < 2; begin += lens[batch++] * HEADS * D)
-        attention(q.data() + begin, k.data() + (paged ? 0 : begin), v.data() + (paged ? 0 : begin), layout,
-                  o.data() + begin, lse.data() + batch * HEADS * LENGTH, false, lens[batch], HEADS * D, D,
+    for (int64_t begin = 0; !failed && batch < 2; begin += (left_pad ? LENGTH : lens[batch]) * HEADS * D, batch++) {
+        const int64_t keys = paged ? 0 : begin + (left_pad ? (LENGTH - lens[batch]) * HEADS * D : 0);
+        attention(q.data() + begin, k.data() + keys, v.data() + keys, layout, o.data() + begin,
+                  lse.data() + batch * HEADS * LENGTH, false, lens[batch], HEADS * D, D,
                   paged ? tables[batch] : nullptr);
-    asc_tensor of_o = row;
+    }
+    asc_tensor of_o = left_pad ? padded : row;
     of_o.data = o.data();
     failed = failed || asc_capture_end(capture, &of_o, &of_lse, why, sizeof why);
     if (failed)
@@ -145,8 +152,8 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 2;
     const std::string what = argv[2];
-    if (what == "varlen" || what == "paged")
-        return sequences(argv[1], what == "paged");
+    if (what == "varlen" || what == "paged" || what == "left-pad")
+        return sequences(argv[1], what == "paged", what == "left-pad");
     const bool by_row = what == "strides"; /* heads side by side in a row of one packed array */
     std::vector<float> data[3], o(HEADS * LENGTH * D), lse(HEADS * LENGTH);
     for (auto &one : data)

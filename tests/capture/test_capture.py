@@ -91,6 +91,7 @@ class Capture(fake_driver.WithDriver):
                 trace.check_all()
                 self.assertEqual(trace.values("input.kv_lens", 0, 2), [24, 13])
         self.assertEqual(trace.values("input.page_table", 0, 10), [7, 2, 0, 9, 4, 1, 6, 3, 0, 0])
+        self.assertIn("left_pad", self.clean("left-pad"))
         problem = '"problem": {"batch": 2, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"%s}'
         rest = f'"plan": {{"br": 8, "bc": 8}}, "capture": {{"path": "{self.trace}"}}'
         self.trace.unlink()
@@ -100,7 +101,10 @@ class Capture(fake_driver.WithDriver):
                 ("expected page_table and problem.page_size, or neither", ', "page_size": 8, "pages": 6', '"kv_lens": [9, 9]'),
                 ("the page table names page 6; there are 6", ', "page_size": 8, "pages": 6', '"page_table": [[0, 1, 2], [3, 4, 6]]'),
                 ("the layout THD: expected q_lens and kv_lens", ', "layout": "THD"', '"q_lens": [24, 9]'),
-                ("strides are those of the tensors", ', "strides": "padded"', "")):
+                ("strides are those of the tensors", ', "strides": "padded"', ""),
+                ("left_pad: expected kv_lens beside it", ', "left_pad": 1', '"q_lens": [24, 9]'),
+                ("dropout is not taken yet", ', "dropout": 0.5, "keep_kind": "full"', ""),
+                ("keys that the kernel appends to its cache (new_keys) are not taken yet", ', "new_keys": 3', "")):
             with self.subTest(words):
                 self.refused(words, "json", "{%s, %s, \"sequences\": {%s}}" % (problem % of_problem, rest, sequences))
 
@@ -220,6 +224,8 @@ class Arguments(unittest.TestCase):
                          [2, 1, 33, 16, 9, 2])
         self.assertEqual(sequences, {"kv_lens": [33, 5], "page_table": [[7, 2, 8], [3, 0, 0]]})
         self.assertEqual(self.described((2, 4, 8, 64), (2, 4, 8, 64), (2, 4, 8, 64))[1], {})
+        problem, sequences = self.described((2, 4, 8, 64), (2, 4, 8, 64), (2, 4, 8, 64), leftpad_k=[0, 3])
+        self.assertEqual((problem["left_pad"], sequences), (1, {"kv_lens": [8, 5]}))
 
     def test_refused(self):
         thd = ((37, 4, 64), (50, 2, 64), (50, 2, 64))
@@ -229,6 +235,8 @@ class Arguments(unittest.TestCase):
                 ("there are 2 sequences of q, but 1 lengths of k", thd, dict(layout="THD", q_lens=[24, 13], kv_lens=[50])),
                 ("lengths of q are given twice", thd, dict(layout="THD", q_lens=[24, 13], cu_seqlens_q=[0, 24, 37])),
                 ("pages: how long", ((2, 1, 4, 64), (9, 16, 2, 64), (9, 16, 2, 64)), dict(layout="BLHD", page_table=[[0], [1]])),
+                ("leftpad_k: the keys of sequence 1 end at row 7 of 8", ((2, 4, 8, 64),) * 3, dict(leftpad_k=[0, 3], kv_lens=[8, 4])),
+                ("leftpad_k: expected the layout BHLD or BLHD", thd, dict(layout="THD", q_lens=[24, 13], kv_lens=[30, 20], leftpad_k=[0, 0])),
                 ("expected 3 dimensions, THD", ((2, 1, 4, 64),) * 3, dict(layout="THD", q_lens=[1, 1], kv_lens=[1, 1]))):
             with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
                 self.described(*shapes, **named)

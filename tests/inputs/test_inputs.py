@@ -303,6 +303,11 @@ class Inputs(unittest.TestCase):
         status, _, err = self.command("shrink", BUGS / "double-scale.ini", "-o", "nowhere/x.ini", "--shape", "1,1,16,193,64")
         self.assertEqual(status, 3, err)
 
+    def test_shrink_cuts_the_length_of_each_sequence(self):
+        out = self.right("shrink", BUGS / "append-unseen.ini", "-o", "lens.ini")
+        self.assertRegex(out, r"to \(1,1/1,1,6,64\) in \d+ runs, q_lens 1, kv_lens 6\n")
+        self.right("check", "lens.ini")
+
     def test_shrink_keeps_what_was_reported(self):
         out = self.right("shrink", BUGS / "ws-empty-before-v.ini", "-o", "race.ini")
         self.assertIn("shrunk", out)

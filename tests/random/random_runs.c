@@ -1,10 +1,11 @@
-/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] RUNS SEED KERNEL
+/* random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] [--all] RUNS SEED KERNEL
    [KEY=VALUE...]: runs a correct kernel on RUNS random problems and fails, in TAP, if the oracle raises anything. A
    problem follows from (SEED, its number) alone, from --small, which makes it a third as large, --sequences, which
    gives sequences their own lengths and pages, --values, which gives V its own width and arrays their own strides,
    --rope, which turns Q and K by their positions, --masks, which gives masks of their own and the formulas of scores
-   that kernels/flex.cu has,  --blocks, which gives parts of a row of codes scales of their own, and --formats, which
-   has codes and scales of the microscaling formats; KEY=VALUE fixes what the kernel cannot take otherwise. One session
+   that kernels/flex.cu has, --blocks, which gives parts of a row of codes scales of their own, and --formats, which
+   has codes and scales of the microscaling formats; or from --all, which draws from everything that
+   tests/everything/everything.cu takes at once. KEY=VALUE fixes what the kernel cannot take otherwise. One session
    serves all runs, so the kernel is built once and its process stays warm. A run that is not clean is printed as the
    command that repeats it. */
 #include "engine/base/philox.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEYS = 32, MAX_SHOWN = 10 };
+enum { MAX_KEYS = 48, MAX_SHOWN = 10 };
 
 /* The keys of one problem, as they would stand behind --set. */
 struct problem {
@@ -26,7 +27,7 @@ struct problem {
 };
 
 struct random {
-    bool is_small, sequences, values, rope, masks, blocks, formats;
+    bool is_small, sequences, values, rope, masks, blocks, formats, all;
     uint64_t seed;
     uint32_t run, drawn;
 };
@@ -72,14 +73,14 @@ static int few(struct random *r, int most)
     return r->is_small && draw(r, 2) ? 1 : n;
 }
 
-/* "100,0,37" */
-static void add_lengths(struct random *r, struct problem *p, const char *key, int n, int most)
+/* "100,0,37"; least: of each, where it is not 0. */
+static void add_lengths(struct random *r, struct problem *p, const char *key, int n, int least, int most)
 {
     char list[48] = "";
     for (int b = 0; b < n; b++) {
-        const int rows = length(r, most);
+        const int drawn = length(r, most), rows = drawn < least ? least : drawn;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", b ? "," : "",
-                 b == 0 || draw(r, 8) ? rows : 0);
+                 b == 0 || least > 1 || draw(r, 8) ? rows : 0);
     }
     add(p, "shape.%s=%s", key, list);
 }
@@ -90,9 +91,9 @@ static void add_sequences(struct random *r, struct problem *p)
     const int n = 1 + draw(r, 4), which = draw(r, 4);
     add(p, "shape.batch=%d", n);
     if (which & 1)
-        add_lengths(r, p, "q_lens", n, r->is_small ? 100 : 150);
+        add_lengths(r, p, "q_lens", n, 1, r->is_small ? 100 : 150);
     if (which & 2)
-        add_lengths(r, p, "kv_lens", n, r->is_small ? 200 : 300);
+        add_lengths(r, p, "kv_lens", n, 1, r->is_small ? 200 : 300);
     if (draw(r, 2))
         add(p, "shape.layout=THD");
     if (draw(r, 2))
@@ -180,6 +181,72 @@ static void add_masks(struct random *r, struct problem *p)
                "h % 2 == 0 ? s : max(s, 0) - log(1 + exp(-abs(s)))"));
 }
 
+/* What a third of the runs has. */
+static void add_third(struct random *r, struct problem *p, const char *key, const char *value)
+{
+    if (draw(r, 3) == 0)
+        add(p, "shape.%s=%s", key, value);
+}
+
+/* How many of V, K and Q hold codes, these first. */
+static void add_types(struct random *r, struct problem *p, int codes, bool v_in_k)
+{
+    static const char *const keys[] = {"v_dtype", "k_dtype", "dtype"};
+    add(p, "shape.dtype=%s", draw(r, 3) || codes ? "f16" : "f32");
+    for (int i = v_in_k; i < codes; i++)
+        add(p, "shape.%s=%s", keys[i], CHOOSE(r, "e4m3", "e4m3", "e5m2", "s8", "u8"));
+}
+
+/* Everything at once, but for what does not combine, which a run would be refused for. */
+static void add_all(struct random *r, struct problem *p)
+{
+    enum { Q_ROWS = 48, KV_ROWS = 100, MOST_NEW = 7 };
+    static const int widths[] = {16, 32, 40, 64, 64, 72, 128};
+    const int batch = 1 + draw(r, 3), d = widths[draw(r, 7)], dv = draw(r, 2) ? d : widths[draw(r, 7)];
+    const int kind = draw(r, 6), codes = kind < 3 ? 0 : kind - 2;
+    const bool v_in_k = dv <= d && codes != 1 && draw(r, 5) == 0, rope = !v_in_k && codes < 2 && draw(r, 2);
+    const bool thd = draw(r, 3) == 0, new_keys = !codes && draw(r, 2), in_pages = (new_keys && thd) || draw(r, 3) == 0;
+    const char *way = CHOOSE(r, "contiguous", "padded", "v-transposed");
+    add_types(r, p, codes, v_in_k);
+    add(p, "shape.batch=%d", batch);
+    add(p, "shape.head_dim=%d", d);
+    add(p, "shape.head_dim_v=%d", dv);
+    add(p, "shape.v_in_k=%s", v_in_k ? "yes" : "no");
+    const int which = draw(r, 3); /* queries of a sequence's own mean keys of its own too */
+    if (which == 2)
+        add_lengths(r, p, "q_lens", batch, 1, Q_ROWS);
+    else
+        add(p, "shape.q_len=%d", 1 + draw(r, Q_ROWS));
+    if (which >= 1)
+        add_lengths(r, p, "kv_lens", batch, new_keys ? MOST_NEW : 1, KV_ROWS);
+    else
+        add(p, "shape.kv_len=%d", MOST_NEW + draw(r, KV_ROWS));
+    if (thd)
+        add(p, "shape.layout=THD");
+    if (in_pages)
+        add(p, "shape.page_size=%s", CHOOSE(r, "1", "16", "16", "24", "64"));
+    if (new_keys)
+        add(p, "shape.new_keys=%d", 1 + draw(r, MOST_NEW));
+    if (!v_in_k && !(way[0] == 'v' && (thd || in_pages)))
+        add(p, "shape.strides=%s", way);
+    if (which >= 1 && !in_pages && !thd && draw(r, 2))
+        add(p, "shape.left_pad=yes");
+    if (rope) {
+        add(p, "shape.rope=%s", CHOOSE(r, "interleaved", "half"));
+        add(p, "shape.rope_dim=%d", draw(r, 2) ? d : 2 + 2 * draw(r, d / 2));
+        add(p, "shape.rope_offset=%d", 192 + draw(r, 1000));
+    }
+    add_third(r, p, "softcap", CHOOSE(r, "1", "20"));
+    add_third(r, p, "window", CHOOSE(r, "17,3", "40,0", "-1,20", "0,0"));
+    add_third(r, p, "sink", "yes");
+    add_third(r, p, "alibi", "yes");
+    add_third(r, p, "bias", CHOOSE(r, "shared", "per-head", "per-batch", "full"));
+    add_third(r, p, "mask", CHOOSE(r, "j % 3 != i % 3", "i / 32 == j / 32 || h == 0", "j < kv_len / 2", "i % 2"));
+    add_third(r, p, "score_mod", CHOOSE(r, "s - 0.1 * abs(i - j)", "tanh(s / 20) * 20", "j < 64 ? s : s * 0.5"));
+    if (!codes)
+        add_third(r, p, "dropout", CHOOSE(r, "0.1", "0.5", "0.9"));
+}
+
 static void make_problem(struct random *r, struct problem *p)
 {
     static const char *const operands[] = {"q", "k", "v"};
@@ -189,7 +256,7 @@ static void make_problem(struct random *r, struct problem *p)
     add(p, "shape.heads=%d", kv_heads * group);
     add(p, "shape.kv_heads=%d", kv_heads);
     const int q_len = length(r, r->is_small ? 100 : 150), kv_len = length(r, r->is_small ? 200 : 300);
-    if (!r->sequences) {
+    if (!r->sequences && !r->all) {
         add(p, "shape.q_len=%d", q_len);
         add(p, "shape.kv_len=%d", kv_len);
     }
@@ -212,11 +279,13 @@ static void make_problem(struct random *r, struct problem *p)
     snprintf(p->scales, sizeof p->scales, "%s", CHOOSE(r, "tensor", "head", ""));
     if (!*p->scales)
         snprintf(p->scales, sizeof p->scales, "rows:%d", rows);
-    if (r->blocks && strchr(p->scales, ':') == NULL)
+    if ((r->blocks || (r->all && draw(r, 2))) && strchr(p->scales, ':') == NULL)
         snprintf(p->scales, sizeof p->scales, "%sdims:%d", CHOOSE(r, "", "rows:1,", "rows:16,", "rows:37,"),
                  draw(r, 2) ? 1 + draw(r, 150) : 16);
     if (r->formats)
         add_formats(r, p);
+    if (r->all)
+        add_all(r, p);
     if (r->sequences)
         add_sequences(r, p);
     if (r->values)
@@ -314,17 +383,17 @@ int main(int argc, char **argv)
         bool *is;
     } options[] = {{"--small", &r.is_small}, {"--sequences", &r.sequences}, {"--values", &r.values},
                    {"--rope", &r.rope},      {"--masks", &r.masks},         {"--blocks", &r.blocks},
-                   {"--formats", &r.formats}};
+                   {"--formats", &r.formats},
+                   {"--all", &r.all}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         *options[i].is = argc > 1 && strcmp(argv[1], options[i].name) == 0;
         argc -= *options[i].is;
         argv += *options[i].is;
     }
     if (argc < 4) {
-        fprintf(
-            stderr,
-            "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] RUNS SEED "
-            "KERNEL [KEY=VALUE...]\n");
+        fprintf(stderr,
+                "usage: random_runs [--small] [--sequences] [--values] [--rope] [--masks] [--blocks] [--formats] "
+                "[--all] RUNS SEED KERNEL [KEY=VALUE...]\n");
         return 2;
     }
     const long runs = strtol(argv[1], NULL, 10);

@@ -36,6 +36,12 @@ OTHER_SEED = 101  # of the scenarios' inputs, beside the seed in their files
 OWN_INPUTS = {"fp8-exponent-overflow": "a score has to be 11.1 above all of the first tile for its weight to overflow",
               "largest-not-largest-magnitude": "which tensor has its largest magnitude below 0 in the first tile is chance"}
 
+# A kernel of all features, whose runs draw from them at once: the ways it is built in, a row each.
+ALL_KERNEL = "tests/everything/everything.cu"
+ALL_WAYS = ("", "P_F16=1", "P_DROPPED=1", "DROP_WEIGHTS=1", "DROP_WEIGHTS=1 P_DROPPED=1", "P_F16=1 P_DROPPED=1",
+            "P_F16=1 DROP_WEIGHTS=1", "P_F16=1 DROP_WEIGHTS=1 P_DROPPED=1")
+ALL_RUNS, FIRST_ALL_SEED = 250, 2001
+
 # Without scenarios/bugs: chunks of runs, each with a seed of its own, from kernel to kernel.
 LONG_RUNS, LONG_CHUNK, FIRST_LONG_SEED = 10000, 25, 500001
 
@@ -62,16 +68,25 @@ def correct():
     return rows
 
 
+def all_at_once(build):
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda way: random_runs(build, ALL_RUNS, way[0], ALL_KERNEL,
+                                                     (f"scenario.define={way[1]}",) if way[1] else ()),
+                             enumerate(ALL_WAYS, FIRST_ALL_SEED)))
+
+
 def random_runs(build, runs, seed, path, settings):
     """A row of the page: what was judged, and the commands of the runs that were not clean."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(HEAD_DIM_V)"),
+    own = [option for option, has in (("--sequences", "kernel.sequences"), ("--values", "ASC_SUPPORTS(V_IN_K)"),
                                       ("--rope", "ASC_SUPPORTS(ROPE)"), ("--masks", "ASC_SUPPORTS(SCORE_MOD)"),
                                       ("--blocks", "ASC_SUPPORTS(SCALE_DIMS)"), ("--formats", "ASC_SUPPORTS(SCALE_TYPES)")) if has in text]
     if "--blocks" in own:  # whose kernels take widths of their own alone
         own.remove("--values")
     if "--formats" in own:
         settings = ()
+    if path == ALL_KERNEL:
+        own = ["--all"]
     done = subprocess.run([build / "tests/random_runs", "--small", *own, str(runs), str(seed), path, *settings], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
     sums = re.search(r"^# (\d+) runs with seed \d+, (\d+) elements judged, (\d+) runs not clean$", done.stdout,
@@ -357,7 +372,29 @@ status. `make fuzz` runs the fuzz targets on from their corpus, for hours if it 
     return text
 
 
-def page(results, rows, blinds, found):
+ALL_HEAD = "## Everything at once\n"
+
+
+def table_row(row):
+    return (f"| {row['kernel']} | {row['settings'] or '–'} | {row['seed']} | {row['runs']} | {row['elements']} | "
+            f"{row['alarms']} |\n")
+
+
+def all_section(rows):
+    return f"""{ALL_HEAD}
+`{ALL_KERNEL}` takes all that a problem may have ([scenarios](scenarios.md#what-a-problem-may-have)). A run draws from
+all of it: sequences, pages, left padding, appended keys, widths, V in K, strides, RoPE, windows, soft caps, sinks, ALiBi,
+biases, masks, formulas of scores, dropout, codes and their scales; rows are packed, kv tiles dealt in three ways. A row
+again: `build/tests/random_runs --small --all {ALL_RUNS} SEED {ALL_KERNEL} SETTINGS`.
+
+| kernel | settings | seed | runs | elements judged | false alarms |
+| --- | --- | ---: | ---: | ---: | ---: |
+{"".join(table_row(row) for row in rows)}| **all** | | | **{sum(row["runs"] for row in rows)}** | **{sum(row["elements"] for row in rows)}** | **{sum(row["alarms"] for row in rows)}** |
+
+"""
+
+
+def page(results, rows, everything, blinds, found):
     runs, elements = sum(row["runs"] for row in rows), sum(row["elements"] for row in rows)
     text = f"""# How often it is right
 
@@ -391,16 +428,14 @@ Each run is another problem: shape with tails, head groups, causal mask and its 
 scale, fills of Q, K and V apart (normal, uniform, outliers, large logits, one-hot, arange, zeros; three sizes), scales of
 codes. A row again: `build/tests/random_runs --small {RUNS} SEED kernels/KERNEL.cu SETTINGS`,
 with `--sequences`, `--values` and `--rope` behind `--small` for a kernel whose registration has `kernel.sequences`, and in
-`kernel.tensors` `HEAD_DIM_V` and `ROPE`; `--masks` for one with `SCORE_MOD` in `kernel.biases`.
+`kernel.tensors` `V_IN_K` and `ROPE`; `--masks` for one with `SCORE_MOD` in `kernel.biases`.
 
 | kernel | settings | seed | runs | elements judged | false alarms |
 | --- | --- | ---: | ---: | ---: | ---: |
 """
-    for row in rows:
-        text += f"| {row['kernel']} | {row['settings'] or '–'} | {row['seed']} | {row['runs']} | {row['elements']} | " \
-                f"{row['alarms']} |\n"
+    text += "".join(table_row(row) for row in rows)
     text += f"| **all** | | | **{runs}** | **{elements}** | **{sum(row['alarms'] for row in rows)}** |\n"
-    text += f"\n{faults_section(found)}"
+    text += f"\n{all_section(everything)}{faults_section(found)}"
     text += """
 ## Names that count as the same
 
@@ -476,6 +511,7 @@ def main():
     parser.add_argument("--build", default="build", help="where the build's output is (default: build)")
     parser.add_argument("--short", action="store_true", help="a few of each, nothing is written")
     parser.add_argument("--faults", action="store_true", help="the table of faults and hostile input alone, into the page")
+    parser.add_argument("--all", action="store_true", help="runs of everything at once alone, into the page")
     parser.add_argument("--long", action="store_true", help="random runs of correct kernels alone, nothing is written")
     parser.add_argument("--runs", type=int, default=LONG_RUNS, help=f"of --long (default: {LONG_RUNS})")
     parser.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N", help="of --long: the I-th of N parts")
@@ -486,16 +522,23 @@ def main():
         before, _, behind = PAGE.read_text(encoding="utf-8").partition(FAULTS_HEAD)
         PAGE.write_text(before + faults_section(found) + FAULTS_END + behind.partition(FAULTS_END)[2], encoding="utf-8")
         return 1 if any(failures for _, _, failures, _ in found) else 0
+    if arguments.all:
+        everything = all_at_once(build)
+        before, _, behind = PAGE.read_text(encoding="utf-8").partition(FAULTS_HEAD)
+        PAGE.write_text(before.partition(ALL_HEAD)[0] + all_section(everything) + FAULTS_HEAD + behind, encoding="utf-8")
+        print("".join(f"{line}\n" for row in everything for line in row["said"]), end="")
+        return 1 if any(row["alarms"] for row in everything) else 0
     if arguments.long:
         return long_form(build, arguments.runs, arguments.part)
     found = [] if arguments.short else harnesses(build)
     results, rows, blinds = measure(build, arguments.short)
-    faults = goal_missed(results, rows, blinds)
+    everything = [] if arguments.short else all_at_once(build)
+    faults = goal_missed(results, rows + everything, blinds)
     faults += [f"{name}: {failures} failures" for name, _, failures, _ in found if failures]
     print("\n".join(faults) if faults else
           f"{len(results) + len(blinds)} runs of bugs, {sum(row['runs'] for row in rows)} of correct kernels: the goal is met")
     if not arguments.short:
-        PAGE.write_text(page(results, rows, blinds, found), encoding="utf-8")
+        PAGE.write_text(page(results, rows, everything, blinds, found), encoding="utf-8")
     return 1 if faults else 0
 
 

@@ -1,5 +1,6 @@
 #include "engine/child/debuggee/array_list.h"
 
+#include "engine/child/debuggee/cache.h"
 #include "engine/child/debuggee/say.h"
 #include "engine/trace/event.h"
 #include "engine/trace/placed.h"
@@ -26,6 +27,9 @@ const char *const array_names[ARRAYS] = {
     [ARRAY_CU_SEQLENS_K] = "cu_seqlens_k",
     [ARRAY_PAGE_TABLE] = "the page table",
     [ARRAY_LEFTPAD_K] = "leftpad_k",
+    [ARRAY_CACHE_LENS] = "the lengths of the cache",
+    [ARRAY_K_NEW] = "k_new",
+    [ARRAY_V_NEW] = "v_new",
     [ARRAY_ROPE_COS] = "the cosines of RoPE",
     [ARRAY_ROPE_SIN] = "the sines of RoPE",
     [ARRAY_O] = "O",
@@ -147,7 +151,7 @@ static int make_array(const struct placed *t, int i, struct array_list *list)
 {
     const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
     list->bytes[i] = (size_t)t->elements * item;
-    if (placed_as_in_trace(t) && list->dtype[i] != DTYPE_E2M1)
+    if (placed_as_in_trace(t) && list->dtype[i] != DTYPE_E2M1 && !(t->p->new_keys && i != ARRAY_Q))
         return 0;
     unsigned char *made = malloc(list->bytes[i] + 1);
     if (!made)
@@ -174,8 +178,12 @@ static int make_inputs(struct array_list *list)
         if (in == i && make_array(&t, i, list) != 0)
             return -1;
         struct copying c = {list->at[i], list->made[in], t.of.cols, t.to.col, item};
-        if (list->made[in] && list->at[i] && !(i == ARRAY_V && p->v_in_k))
+        if (!list->made[in] || !list->at[i] || (i == ARRAY_V && p->v_in_k))
+            continue;
+        if (!p->new_keys || i == ARRAY_Q)
             placed_each_row(&t, to_kernel, &c);
+        else if (cache_fill(&t, i, list->made[i]) != 0)
+            return -1;
     }
     for (int i = ARRAY_Q; i <= ARRAY_V; i++) {
         if (list->in[i] == i && list->dtype[i] == DTYPE_E2M1) {
@@ -210,6 +218,24 @@ static int make_left_pads(const struct asc_problem *p, struct array_list *list)
     list->bytes[ARRAY_LEFTPAD_K] = (size_t)p->batch * sizeof *pads;
     list->at[ARRAY_LEFTPAD_K] = list->made[ARRAY_LEFTPAD_K] = pads;
     return pads ? 0 : -1;
+}
+
+/* Keys that the kernel appends, and how many are there before. */
+static int make_new_keys(const struct asc_problem *p, struct array_list *list)
+{
+    int32_t *lens = malloc((size_t)p->batch * sizeof *lens);
+    list->bytes[ARRAY_CACHE_LENS] = (size_t)p->batch * sizeof *lens;
+    list->at[ARRAY_CACHE_LENS] = list->made[ARRAY_CACHE_LENS] = lens;
+    for (int b = 0; lens && b < p->batch; b++)
+        lens[b] = asc_cache_len(p, b);
+    for (int i = ARRAY_K_NEW; i <= (p->v_in_k ? ARRAY_K_NEW : ARRAY_V_NEW); i++) {
+        const size_t n = (size_t)p->batch * (size_t)asc_strides_of_new(p, i == ARRAY_V_NEW).batch;
+        list->bytes[i] = n * dtype_bytes((enum dtype)list->dtype[i]);
+        list->at[i] = list->made[i] = calloc(1, list->bytes[i]);
+        if (list->made[i] && p->k && p->v)
+            cache_new_rows(p, i, list->made[i]);
+    }
+    return lens && list->made[ARRAY_K_NEW] && (p->v_in_k || list->made[ARRAY_V_NEW]) ? 0 : -1;
 }
 
 static int make_rope(const struct asc_problem *p, struct array_list *list)
@@ -250,9 +276,9 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                   [ARRAY_PAGE_TABLE] = p->page_table ? lens_bytes * (size_t)asc_table_pages(p) : 0,
                   [ARRAY_LSE] = queries * sizeof(float),
                   [ARRAY_WORKSPACE] = (size_t)plan->workspace_bytes},
-        .dtype = {p->dtype,  p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,  DTYPE_U8,
-                  DTYPE_F32, DTYPE_F32,  DTYPE_F32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
-                  DTYPE_I32, DTYPE_F32,  DTYPE_F32,  o_dtype,   DTYPE_F32, -1}};
+        .dtype = {p->dtype,   p->k_dtype, p->v_dtype, DTYPE_F32, DTYPE_F32, DTYPE_F32, DTYPE_U8,  DTYPE_U8,  DTYPE_F32,
+                  DTYPE_F32,  DTYPE_F32,  DTYPE_I32,  DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32, DTYPE_I32,
+                  p->k_dtype, p->v_dtype, DTYPE_F32,  DTYPE_F32, o_dtype,   DTYPE_F32, -1}};
     bool failed = make_inputs(list) != 0 || make_scales(list, ARRAY_Q_SCALE) != 0 ||
                   make_scales(list, ARRAY_K_SCALE) != 0 || make_scales(list, ARRAY_V_SCALE) != 0;
     const struct placed o = placed_of(p, TENSOR_O), k = placed_of(p, TENSOR_K);
@@ -262,6 +288,8 @@ int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *p
                  (!k.paged && make_sums(&k, ARRAY_CU_SEQLENS_K, &list->total_k, list) != 0);
     if (p->left_pad)
         failed = failed || make_left_pads(p, list) != 0;
+    if (p->new_keys)
+        failed = failed || make_new_keys(p, list) != 0;
     if (p->rope)
         failed = failed || make_rope(p, list) != 0;
     if (!failed)
@@ -304,6 +332,11 @@ void array_list_use(const struct array_list *list, void *const at[ARRAYS], struc
     problem->cu_seqlens_k = at[ARRAY_CU_SEQLENS_K];
     problem->page_table = at[ARRAY_PAGE_TABLE];
     problem->leftpad_k = at[ARRAY_LEFTPAD_K];
+    problem->cache_lens = at[ARRAY_CACHE_LENS];
+    problem->k_new = at[ARRAY_K_NEW];
+    problem->v_new = problem->v_in_k ? problem->k_new : at[ARRAY_V_NEW];
+    problem->k_cache = problem->new_keys ? at[ARRAY_K] : NULL;
+    problem->v_cache = problem->v_in_k ? problem->k_cache : problem->new_keys ? at[ARRAY_V] : NULL;
     problem->rope_cos = at[ARRAY_ROPE_COS];
     problem->rope_sin = at[ARRAY_ROPE_SIN];
     problem->total_q = list->total_q;

@@ -26,6 +26,9 @@ enum {
     ARRAY_CU_SEQLENS_K,
     ARRAY_PAGE_TABLE,
     ARRAY_LEFTPAD_K,
+    ARRAY_CACHE_LENS,
+    ARRAY_K_NEW,
+    ARRAY_V_NEW,
     ARRAY_ROPE_COS,
     ARRAY_ROPE_SIN,
     ARRAY_O,
@@ -54,6 +57,11 @@ extern const char *const array_names[ARRAYS];
 int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
                     struct array_list *list);
 void array_list_free(struct array_list *list);
+/* Whether a kernel may write an array: the outputs, and K and V where it appends to them. */
+static inline bool array_list_writable(const struct asc_problem *problem, int array)
+{
+    return array >= ARRAY_O || (problem->new_keys && (array == ARRAY_K || array == ARRAY_V));
+}
 /* The problem's arrays are these from now on. */
 void array_list_use(const struct array_list *list, void *const at[ARRAYS], struct asc_problem *problem);
 

@@ -50,6 +50,8 @@ static const char *term_not_taken(const struct asc_kernel *kernel, const struct 
         return "a head_dim of V's own (shape.head_dim_v, kernel.tensors)";
     if (problem->left_pad && !(sequences & ASC_SUPPORTS(LEFT_PAD)))
         return "keys behind a left padding (shape.left_pad, kernel.sequences)";
+    if (problem->new_keys && !(sequences & ASC_SUPPORTS(NEW_KEYS)))
+        return "keys that it has to append (shape.new_keys, kernel.sequences)";
     if (problem->lie != ASC_CONTIGUOUS &&
         !(tensors & (problem->lie == ASC_V_TRANSPOSED ? ASC_SUPPORTS(TRANSPOSED_V) : ASC_SUPPORTS(STRIDES))))
         return "such strides (shape.strides, kernel.tensors)";

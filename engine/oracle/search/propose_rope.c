@@ -20,7 +20,8 @@ static struct rule plain(const struct search *search, enum asc_channel operand)
 
 static void try_if_any(struct search *search, struct rule *rule)
 {
-    if (!rule_is_hopeless(search, rule))
+    /* Of a cache that the kernel appends to the new keys alone may be turned otherwise. */
+    if (search->sample->tiles[0].c->new_keys || !rule_is_hopeless(search, rule))
         rule_try(search, rule);
 }
 
@@ -184,19 +185,20 @@ static void try_positions(struct search *search, struct rule rule)
         }
     if (p.n < LEAST)
         return;
-    /* A map of positions; of rows, to positions, to rows, to what is added to the first key's position. */
-    for (int way = 0; way < 4; way++) {
+    /* A map of positions; of rows, to positions, to rows, to what is added to the first key's position; of new keys. */
+    for (int way = 0; way < (c->new_keys && rule.rows.operand == asc_k ? 5 : 4); way++) {
         struct pair pairs[ROWS_LOOKED_AT];
         rule.turned.by_row = way > 0;
         rule.turned.from_first = way == 2;
         rule.turned.from_key = way == 3;
+        rule.turned.from_new = way == 4;
         for (size_t i = 0; i < p.n; i++) {
             int plus;
             pairs[i].from = turned_index(&rule.turned, &s->tiles[p.at[i].tile], rule.rows.operand, p.at[i].line, &plus);
             pairs[i].to = p.at[i].position - plus;
         }
         rule.cost = cost + 3 + way + map_fit(pairs, p.n, c->k_position + c->kv_len + c->q_len, &rule.map);
-        if (rule.cost < INFINITY && (way == 1 || way == 3 || rule.map.kind != MAP_SAME))
+        if (rule.cost < INFINITY && (way == 1 || way >= 3 || rule.map.kind != MAP_SAME))
             rule_try(search, &rule);
     }
 }

@@ -19,6 +19,9 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
         return row;
     case AXIS_ROW_OF_HEAD:
         return (t->is_kv ? t->kv * t->c->bc : t->at[AXIS_Q_TILE] * t->c->br) + row;
+    case AXIS_NEW:
+        return t->c->new_keys && (t->is_kv || t->cols == t->x.cols) &&
+               t->kv * t->c->bc + (t->is_kv ? row : col) >= t->c->kv_len - t->c->new_keys;
     case AXIS_KEY:
         return t->x.hidden && t->cols == t->x.cols ? t->kv * t->c->bc + col : 0;
     case AXIS_RISE:
@@ -153,8 +156,8 @@ struct table {
 static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
-    if (axis == AXIS_RISE || axis == AXIS_VIEW)
-        return axis == AXIS_RISE ? 2 : 4;
+    if (axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW)
+        return axis == AXIS_VIEW ? 4 : 2;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         const int x = axis_value(t, axis, t->rows - 1, t->cols - 1);
@@ -208,12 +211,12 @@ static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct 
 
 static bool goes_by_row(enum axis axis)
 {
-    return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW;
+    return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW;
 }
 
 static bool goes_by_col(enum axis axis)
 {
-    return axis == AXIS_COL || axis == AXIS_KEY;
+    return axis == AXIS_COL || axis == AXIS_KEY || axis == AXIS_NEW; /* a key is a row of K, a column of S */
 }
 
 static void table_add(struct table *t, const struct sample_tile *tile, int row, int col, struct tally n)
@@ -334,8 +337,9 @@ bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *r
     struct region best = {.bits = INFINITY};
     struct tallies of;
     const bool counted = tallies_make(s, labels, &of);
-    for (int a = 0; a < AXIS_KEY && best.bits > 0 && counted; a++)
-        for (int b = a + 1; b < AXIS_KEY; b++)
+    const int first = s->n && s->tiles[0].c->new_keys ? AXIS_KEY : AXIS_NEW;
+    for (int a = 0; a < first && best.bits > 0 && counted; a++)
+        for (int b = a + 1; b < first; b++)
             fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, &best);
     const bool is_said = best.bits < INFINITY;
     for (int b = AXIS_KEY; b < AXES && !is_said && counted; b++)

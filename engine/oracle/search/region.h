@@ -13,6 +13,7 @@ enum axis {
     AXIS_ROW,
     AXIS_COL,
     AXIS_ROW_OF_HEAD,
+    AXIS_NEW, /* 1: the key is one that the kernel appends to its cache */
     /* What is said only where none of these will do. */
     AXIS_KEY,  /* column of the scores, counted through the head */
     AXIS_RISE, /* 1: the row's maximum rises at this tile */

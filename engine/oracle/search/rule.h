@@ -129,7 +129,8 @@ struct places {
 enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
 
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
-   the latter counted from 0, from that of the head's first row, or from that of the first key. */
+   the latter counted from 0, from that of the head's first row, or from that of the first key; or of a
+   key's number among the new ones. */
 enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements the one that is turned already */
 
 struct turned {
@@ -138,7 +139,7 @@ struct turned {
     int angles;       /* enum asc_rope: whose pairs the angles are counted by */
     double times;     /* how often; 0: it is not; -1: the other way */
     int pitch;        /* of the table, in angles; 0: its own, or no table at all */
-    bool by_row, from_first, from_key;
+    bool by_row, from_first, from_key, from_new;
 };
 
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane

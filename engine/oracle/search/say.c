@@ -34,6 +34,7 @@ static const struct noun axis_nouns[AXES] = {{"batch", "batches", "b"},
                                              {"row", "rows", "r"},
                                              {"column", "columns", "c"},
                                              {"row of the head", "rows of the head", "r"},
+                                             {"", "", ""},
                                              {"key", "keys", "k"},
                                              {"", "", ""},
                                              {"", "", ""}};
@@ -101,6 +102,8 @@ static void say_term(const struct term *t, char *out, size_t bytes)
         add(out, bytes, "row %d of the head", t->a);
     else if (t->axis == AXIS_RISE)
         add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
+    else if (t->axis == AXIS_NEW)
+        add(out, bytes, term_holds(t, 1) ? "new keys" : "keys that were in the cache");
     else if (t->axis == AXIS_VIEW)
         say_view(t, out, bytes);
     else

@@ -66,6 +66,8 @@ int turned_index(const struct turned *how, const struct sample_tile *t, enum asc
     int position;
     const int row = own_row(t, ch, line, &position), of_head = ch == asc_q ? t->at[AXIS_Q_TILE] * t->c->br + row : row;
     *plus = how->from_first ? position - of_head : how->from_key ? t->c->k_position : 0;
+    if (how->from_new)
+        return row - (t->c->kv_len - t->c->new_keys);
     return how->by_row ? of_head : position;
 }
 
@@ -203,6 +205,9 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     map_words(&rule->map, how->by_row ? row : "p", words, sizeof words);
     if (how->from_first)
         SAY("%s by the position of %s %s where that of %s %s is wanted", and, whose, words, whose, row);
+    else if (how->from_new)
+        SAY("%s by position %s, %s being the number of the key among the new ones, and not by its own", and, words,
+            row);
     else if (how->by_row && how->from_key && c->k_position)
         SAY("%s by position %s + %d, %s being the %s, and not by its own", and, words, c->k_position, row, whose);
     else if (how->by_row)
