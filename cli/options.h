@@ -33,7 +33,7 @@ struct option_words {
 
 struct options {
     enum command command;
-    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times;
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, rerun, times;
     int repeat;    /* launches that bench times */
     double time_s; /* most for each kernel that check runs; 0: not given */
     const char *isolate, *feed, *backend, *mem, *memory;

@@ -1,5 +1,6 @@
 #include "tui/commands.h"
 
+#include "engine/base/path.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/look.h"
 #include "tui/loop_state.h"
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 __attribute__((format(printf, 2, 3))) static void notes_add(struct notes *notes, const char *format, ...)
 {
@@ -187,10 +189,48 @@ static void run_save(struct loop *l, const char *argument)
     loop_save(l, argument[0] ? argument : NULL);
 }
 
+/* As a scenario: what decided the run on the screen; of a trace, what it says of that. */
+static int write_problem(struct session *s, const char *path, struct err *err)
+{
+    const struct scenario *made = session_made_by(s);
+    struct scenario read;
+    if (!path_ends_in(path, ".ini"))
+        return err_set(err, ERR_INPUT, "", "expected a name that ends in .ini, found '%.100s'", path);
+    if (access(path, F_OK) == 0)
+        return err_set(err, ERR_INPUT, "", "%.180s already exists", path);
+    if (made)
+        return scenario_write(made, path, err);
+    if (!s->runs.n)
+        return err_set(err, ERR_INPUT, "", "there is no run yet");
+    if (session_read(s->subject.path, s->subject.paths.root, &read, err) != 0)
+        return -1;
+    const int failed = scenario_write(&read, path, err);
+    scenario_free(&read);
+    return failed;
+}
+
+static void run_write(struct loop *l, const char *argument)
+{
+    struct err err = {0};
+    char settings[200];
+    const struct scenario *made = session_made_by(l->s);
+    if (!argument[0]) {
+        session_say(l->s, "expected the name of a scenario, such as :write mine.ini");
+    } else if (write_problem(l->s, argument, &err) != 0) {
+        session_say(l->s, "%.100s%s%.150s", err.where, err.where[0] ? ": " : "", err.message);
+    } else {
+        scenario_difference(made ? made : &l->s->subject.scenario, &l->s->subject.scenario, settings, sizeof settings);
+        session_say(l->s, "wrote %.100s%s%.120s", argument, made && settings[0] ? "; not run yet, and not in it: " : "",
+                    made ? settings : "");
+    }
+}
+
 static void run_quit(struct loop *l, const char *argument)
 {
-    (void)argument;
-    l->quit = true;
+    if (argument[0])
+        session_say(l->s, "quit takes no argument, found '%.60s'", argument);
+    else
+        loop_leave(l);
 }
 
 static void run_help(struct loop *l, const char *argument);

@@ -74,7 +74,7 @@ static int draw(struct loop *l, struct err *err)
     if (view->anchor && view->anchor(l->s) != l->anchor)
         loop_stand(l);
     l->vs.now = clock_seconds();
-    l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
+    l->vs.top = view_clamp_top(l->view, l->s, &l->vs, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
     overlay(l);
     term_draw(&l->canvas);
@@ -118,7 +118,7 @@ static void go_first(struct loop *l)
         session_go_cursor(s, &to);
     if (!found && !l->at_remembered)
         session_say(s, "--at: %.230s", err.message);
-    else if (found && l->at_remembered)
+    else if (found && l->at_remembered && !s->message[0])
         session_say(l->s, "where you left it; g: the first bad tile");
 }
 
@@ -179,7 +179,10 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         l.vs.split = o->place->split;
         l.at_remembered = !o->at && o->place->at[0];
         l.at = l.at_remembered ? o->place->at : o->at;
+        recent_give(o->place, s);
     }
+    if (o->note)
+        session_say(s, "%s", o->note);
     session_set_patience(s, 0.05); /* what is made sooner does not flicker */
     if (saver_init(&l.saver, err) != 0)
         return -1;
@@ -202,6 +205,8 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         cursor_words(&s->at.cursor, o->place->at);
         o->place->split = l.vs.split;
     }
+    if (o->place)
+        recent_take(o->place, s);
     saver_free(&l.saver);
     canvas_free(&l.canvas);
     return failed ? -1 : 0;

@@ -91,6 +91,7 @@ class Command(unittest.TestCase):
             said.pop(name)
         for name in ("seconds", "scenario_name"):
             said["run"].pop(name)
+        said.pop("settings")  # the same may be said in other words
         return said
 
     def check_shown(self, name):
@@ -167,8 +168,17 @@ class Command(unittest.TestCase):
         self.begin("wrong.safetensors")
         self.see("Lq64", "FAIL")
         self.terminal.send(b"r")
-        self.terminal.wait("a saved trace has no kernel: :replay KERNEL.cu runs one on its inputs")
+        self.see("run 2", "Lq64", "FAIL", "since run 1: as before")
+        self.line("write again.ini")
+        self.terminal.wait("wrote again.ini")
+        self.assertIn("patch = ", (self.folder / "again.ini").read_text(encoding="utf-8"))
+        (self.folder / "k.cu").rename(self.folder / "k2.cu")
+        self.begin("wrong.safetensors")
+        self.see("Lq64", "FAIL")
+        self.terminal.send(b"r")
+        self.terminal.wait("its kernel is not there any more")
         self.terminal.send(ESC)
+        (self.folder / "k2.cu").rename(self.folder / "k.cu")
         self.line("replay nothing.cu")
         self.terminal.wait("nothing.cu: cannot be read: No such file")
         self.line("replay wrong.safetensors")
