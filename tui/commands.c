@@ -3,7 +3,10 @@
 #include "engine/base/path.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/look.h"
+#include "engine/trace/event.h"
 #include "tui/loop_state.h"
+#include "tui/views/panels.h"
+#include "tui/views/sign.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,6 +259,39 @@ static bool is_in(const char *name, const char *word)
     return strlen(word) > 2 ? strstr(name, word) != NULL : strcmp(name, word) == 0;
 }
 
+/* "verdict" is a word of "local verdict". */
+static bool is_word_of(const char *term, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = term; (at = strcasestr(at, word)); at++)
+        if ((at == term || at[-1] == ' ') && (at[n] == '\0' || at[n] == ' '))
+            return n > 0;
+    return false;
+}
+
+/* What stands on the screens: terms, stages, views, marks, kinds of events. */
+static void help_on_term(struct loop *l, const char *word)
+{
+    const struct word_text *term;
+    for (int i = 0; (term = word_text(i)); i++)
+        if (is_word_of(term->term, word))
+            notes_add(&l->notes, "%s: %s", term->term, term->meaning);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (strcasecmp(channel_name(ch), word) == 0 || strcmp(channel_label(ch), word) == 0)
+            notes_add(&l->notes, "%s: %s: %s", channel_label(ch), channel_meaning(ch), channel_formula(ch));
+    for (enum view_id view = 0; view < VIEW_COUNT; view++) {
+        const char *title, *about = view_about(view, &title);
+        if (strcasecmp(view_name(view), word) == 0)
+            notes_add(&l->notes, "%s (view): %s", title, about);
+    }
+    for (int sign = 0; sign < STATUS_COUNT; sign++)
+        if (strcasecmp(sign_word(sign), word) == 0 || strcmp(sign_glyph(sign), word) == 0)
+            notes_add(&l->notes, "%s %s: %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
+    for (int kind = 1; kind < EVENT_KINDS; kind++)
+        if (strcmp(event_name(kind), word) == 0)
+            notes_add(&l->notes, "%s: %s", word, event_meaning(kind));
+}
+
 static void run_help(struct loop *l, const char *word)
 {
     if (!word[0]) {
@@ -270,10 +306,7 @@ static void run_help(struct loop *l, const char *word)
     for (int a = 0; a < ACTION_COUNT; a++)
         if (is_in(action_text(a)->name, word))
             notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
-    const struct word_text *term;
-    for (int i = 0; (term = word_text(i)); i++)
-        if (strcmp(term->term, word) == 0)
-            notes_add(&l->notes, "%s: %s", term->term, term->meaning);
+    help_on_term(l, word);
     for (int i = 0; i < STOP_KINDS; i++)
         if (stop_word(i)[0] && strcmp(stop_word(i), word) == 0)
             notes_add(&l->notes, ":stop %s  %s", word, stop_meaning(i));
@@ -285,7 +318,7 @@ static void run_help(struct loop *l, const char *word)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
     }
     if (l->notes.n == 0)
-        session_say(l->s, "'%.60s' not found", word);
+        session_say(l->s, "'%.60s' is not explained: ? explains this view, Tab lists what is", word);
 }
 
 /* ---- a line ---- */

@@ -143,7 +143,7 @@ static int turn(struct loop *l, struct err *err)
     const struct view *view = views[l->view];
     session_look(l->s, view->looks);
     session_want_states(l->s, view->states);
-    if (view->rounding)
+    if (view->rounding || (!session_busy(l->s) && session_verdict(l->s) == RUN_IS_CLEAN))
         session_want_rounding(l->s);
     session_want_retry(l->s);
     note_last_words(l);

@@ -3,6 +3,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/session/look.h"
+#include "engine/verdict/again.h"
 #include "tui/keys/actions.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
@@ -141,6 +142,11 @@ const char *message_words(const struct session *s, char *room, size_t bytes, enu
     }
     change_words(&s->run.change, room, bytes);
     *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
+    if (!room[0] && s->run.judgement && s->run.judgement->asked_again && findings_open(s->run.judgement)) {
+        *style = STYLE_WARNING;
+        snprintf(room, bytes, "no cause by rules%s; next: i isolate, d operands",
+                 s->run.trace->info.backend == BACKEND_CPU ? ", checks, other orders" : "");
+    }
     return room;
 }
 

@@ -253,7 +253,7 @@ static void commands_are_typed(void **state)
     screen_send(&s, "\033:save README.md\r");
     assert_true(screen_wait(&s, "README.md already exists"));
     screen_send(&s, ":help fp\r");
-    assert_true(screen_wait(&s, "'fp' not found"));
+    assert_true(screen_wait(&s, "'fp' is not explained"));
     screen_send(&s, ":help unst\r");
     assert_true(screen_wait(&s, ":unstop N or all"));
     screen_send(&s, ":\033OA"); /* Up: the last line */
