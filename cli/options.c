@@ -431,10 +431,11 @@ int options_open(const struct options *o, const char *path, struct session **out
         return -1;
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
-        failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: without --rerun, --shape, --q, --k, --v, --inputs, --set, --define, --include, --flag, "
-                         "--mem, --memory, --patch, "
-                         "--backend, --probes and --checks cannot change it");
+        failed = err_set(
+            err, ERR_USAGE, path,
+            "is a saved trace: without --rerun, --shape, --q, --k, --v, --inputs, --set, --define, --include, --flag, "
+            "--mem, --memory, --patch, "
+            "--backend, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);
     if (failed) {

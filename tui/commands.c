@@ -3,7 +3,6 @@
 #include "engine/base/path.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/look.h"
-#include "engine/trace/event.h"
 #include "tui/loop_state.h"
 #include "tui/views/panels.h"
 #include "tui/views/sign.h"

@@ -12,7 +12,7 @@ struct tui_options {
     enum view_id view;         /* the first one */
     bool mouse;                /* clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
-    const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
+    const char *at; /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
     struct recent_entry *place; /* borrowed: how it was left; takes how it is left this time; NULL: nothing is kept */
     const char *note;           /* borrowed: said first; NULL: nothing */
 };

@@ -170,9 +170,10 @@ int scenario_from_settings(const char *settings, const char *path, struct scenar
 {
     json_t *json = settings ? bounded_json(settings, strlen(settings), path, err) : NULL;
     scenario_init(out);
-    const int failed = json_is_object(json) ? set_all(json, path, out, err)
-                                            : err_set(err, ERR_INPUT, path, 
-                    "does not keep how its run was made; --inputs gives its inputs to a kernel");
+    const int failed = json_is_object(json)
+                           ? set_all(json, path, out, err)
+                           : err_set(err, ERR_INPUT, path,
+                                     "does not keep how its run was made; --inputs gives its inputs to a kernel");
     json_decref(json);
     if (failed)
         scenario_free(out);

@@ -23,7 +23,7 @@ enum change_state {
 
 struct change {
     enum change_state state;
-    int since; /* number of the run before */
+    int since;     /* number of the run before */
     char set[160]; /* what decided this one otherwise, "fill.kind=normal"; "": nothing that is known */
     struct stage_change stage[ASC_CHANNELS];
     unsigned better, worse; /* sets of 1u << enum asc_channel, by the local verdict, or where that is the same both

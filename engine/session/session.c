@@ -133,7 +133,8 @@ int session_revive(struct session *s)
     }
     /* A compiler runs what its flags name: those of a file that came from elsewhere are shown first. */
     if (scenario.flags[0] && !s->subject.flags_shown) {
-        session_say(s, "r again builds %.60s with the trace's flags: %.140s", path_name(scenario.kernel), scenario.flags);
+        session_say(s, "r again builds %.60s with the trace's flags: %.140s", path_name(scenario.kernel),
+                    scenario.flags);
         s->subject.flags_shown = true;
         scenario_free(&scenario);
         return -1;

@@ -117,8 +117,8 @@ int session_start(struct session *s);
 int session_rerun(struct session *s);
 /* What is said where a saved trace would have to be run. */
 #define SESSION_NO_KERNEL "this is a saved trace: r runs its kernel, :replay KERNEL.cu another one on its inputs"
-/* From now on the session of a saved trace is one of the problem that the trace keeps, with the kernel as it is now; the
-   trace stays as an earlier run. Nothing is started. -1: s->message says why not. */
+/* From now on the session of a saved trace is one of the problem that the trace keeps, with the kernel as it is now;
+   the trace stays as an earlier run. Nothing is started. -1: s->message says why not. */
 int session_revive(struct session *s);
 /* From now on the session of a saved trace is one of this kernel or scenario, on the trace's inputs; the trace stays as
    an earlier run. Starts the run. -1: it can not be read, or does not fit. */
@@ -132,8 +132,8 @@ const struct scenario *session_made_by(const struct session *s);
 /* The words of a command line (a file and options) that make the shown run again, in one that opens the file as it is
    now. -1: they are not known. *edited: the kernel's text is another by now. */
 int session_subject(const struct session *s, char *out, size_t bytes, bool *edited);
-/* What is said over the file for the next run: "KEY=VALUE" lines, that --set takes; "" of a saved trace. -1: the file can
-   not be read, what is said over it is no such lines, or there is no room. */
+/* What is said over the file for the next run: "KEY=VALUE" lines, that --set takes; "" of a saved trace. -1: the file
+   can not be read, what is said over it is no such lines, or there is no room. */
 int session_settings(const struct session *s, char *out, size_t bytes);
 /* A word of such a line, as a shell reads it. -1: no room. */
 int subject_word(const char *word, char *out, size_t bytes);

@@ -198,10 +198,12 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
         snprintf(out, bytes, "looking for bias (x stops)");
     else
         snprintf(out, bytes, "%s%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
-                 found && found->negated ? "" : none[0] ? " (-: more surely)" : "",
-                 checked                                        ? "; checks clean"
+                 found && found->negated ? ""
+                 : none[0]               ? " (-: more surely)"
+                                         : "",
+                 checked                                                                ? "; checks clean"
                  : s->run.trace->info.backend == BACKEND_CPU && s->subject.has_scenario ? "; c: access checks"
-                                                                : "");
+                                                                                        : "");
 }
 
 static void quiet_draw(const struct session *s, struct canvas *c, struct rect area)

@@ -20,12 +20,12 @@ enum view_id {
 
 /* What belongs to the screen and not to the session. */
 struct view_state {
-    double now;    /* monotonic seconds, for what is under way */
-    bool by_worst; /* heads by their share of bad tiles; false: as they are numbered */
-    bool global;   /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
-    int split;     /* column of the line between the overview\'s sides; 0: by the screen\'s size */
-    int top;       /* first line shown of a view that scrolls */
-    int selected;  /* entry of a view that is a list, from 0 */
+    double now;         /* monotonic seconds, for what is under way */
+    bool by_worst;      /* heads by their share of bad tiles; false: as they are numbered */
+    bool global;        /* 0: wanted values by what this run captured upstream; 1: by the original inputs */
+    int split;          /* column of the line between the overview\'s sides; 0: by the screen\'s size */
+    int top;            /* first line shown of a view that scrolls */
+    int selected;       /* entry of a view that is a list, from 0 */
     enum view_id about; /* of the help: the view that it was asked in */
 };
 

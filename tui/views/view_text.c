@@ -271,7 +271,9 @@ static int view_log_lines(const struct session *s, const struct view_state *vs, 
 /* The newest lines, unless an error or an event stands at the top. */
 static int view_log_start(const struct session *s, int cols, int rows)
 {
-    return s->job.phase == PHASE_FAILED || session_event(s) ? 0 : text_view_lines(s, cols, log_flow) - view_body(cols, rows).rows;
+    return s->job.phase == PHASE_FAILED || session_event(s)
+               ? 0
+               : text_view_lines(s, cols, log_flow) - view_body(cols, rows).rows;
 }
 
 static int view_help_lines(const struct session *s, const struct view_state *vs, int cols)
