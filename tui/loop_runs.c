@@ -55,6 +55,10 @@ static void run_trace(struct loop *l)
     char why[sizeof l->s->message];
     char line[PROMPT_BYTES];
     const char *source = l->s->run.trace ? l->s->run.trace->info.source_name : "";
+    if (session_busy(l->s)) {
+        session_say(l->s, "wait until the run is judged, or stop it with x");
+        return;
+    }
     if (session_revive(l->s) == 0) {
         session_watch(l->s, true);
         session_rerun(l->s);
@@ -72,7 +76,7 @@ void act_rerun(struct loop *l)
 {
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
-    else if (!l->s->subject.has_scenario && !session_busy(l->s))
+    else if (!l->s->subject.has_scenario)
         run_trace(l);
     else
         session_rerun(l->s); /* says itself why not */
@@ -130,7 +134,7 @@ void act_isolate(struct loop *l)
     isolation_of_stage(l->s->at.cursor.channel, &request);
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
-    else if (!l->s->subject.has_scenario && !session_busy(l->s))
+    else if (!l->s->subject.has_scenario)
         run_trace(l);
     else
         session_isolate(l->s, &request); /* says itself why not */

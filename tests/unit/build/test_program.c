@@ -112,6 +112,7 @@ static void test_saved_trace_opens(void **state)
     static const char *const environment[] = {NULL};
     screen_start(&s, 80, 24, environment, argv);
     assert_true(screen_wait(&s, "S[h1,q1,k1]"));
+    assert_true(screen_wait(&s, "FAIL"));
     screen_send(&s, "r");
     assert_true(screen_wait(&s, "since run 1: as before")); /* its kernel, once more */
     quit(&s);
