@@ -147,7 +147,8 @@ uninstall:
 # What is built is decided when a Makefile is read: once more behind the installation, which may have changed it.
 run: setup-run
 	@$(MAKE) --no-print-directory all
-	@$(PROGRAM) scenarios/bugs/double-scale.ini
+	@packaging/demo $(B)
+	@$(PROGRAM) $(B)/demo/attention.cu
 
 # The first tier: less than a minute on two idle cores. What is in it, and why, stands in tests/quick.list.
 QUICK_UNIT := $(shell sed -n 's,^unit/\(test_[a-z0-9_]*\).*,$(B)/tests/\1,p' tests/quick.list)

@@ -130,51 +130,53 @@ static int big_enough(struct err *err)
                    SCREEN_MIN_ROWS, size.ws_col, size.ws_row);
 }
 
-/* Where the user left this file, and what is known of it under its full path. */
-static void recall(const char *file, struct recent_entry *entry, struct tui_place *place)
+/* How the user left this file, under its full path. note: what is said of a list that is damaged. */
+static void recall(const struct session *s, struct recent_entry *entry, char *note, size_t bytes)
 {
-    struct recent recent;
-    char path[PATH_MAX];
+    static struct recent recent;
+    char path[PATH_MAX], list[512];
     *entry = (struct recent_entry){.split = 0};
-    *place = (struct tui_place){.split = 0};
-    if (!realpath(file, path) || strlen(path) >= sizeof entry->path)
+    if (!realpath(s->subject.path, path) || strlen(path) >= sizeof entry->path ||
+        session_settings(s, entry->set, sizeof entry->set) != 0)
         return;
     recent_load(&recent);
-    const struct recent_entry *found = recent_find(&recent, path);
+    const struct recent_entry *found = recent_find(&recent, path, entry->set);
     if (found)
         *entry = *found;
     memcpy(entry->path, path, strlen(path) + 1);
-    memcpy(place->at, entry->at, sizeof place->at);
-    place->split = entry->split;
+    if (recent.damaged && recent_path(list, sizeof list) == 0)
+        snprintf(note, bytes, "line %d makes no sense and is passed over: %.180s", recent.damaged, list);
 }
 
 static int debug(const struct options *o, const struct config *config, struct session *s, enum view_id view,
                  struct err *err)
 {
     struct recent_entry entry;
-    struct tui_place place;
+    char note[240] = "";
     const bool remember = config->choice[SETTING_REMEMBER] == 0;
     if (big_enough(err) != 0)
         return -1;
     if (remember)
-        recall(o->files[0], &entry, &place);
+        recall(s, &entry, note, sizeof note);
     const struct tui_options tui = {.ascii = is_ascii(o, config),
                                     .view = view,
                                     .mouse = config->choice[SETTING_MOUSE] == 0,
                                     .theme = &config->theme,
                                     .at = o->at,
-                                    .place = remember ? &place : NULL};
+                                    .place = remember ? &entry : NULL,
+                                    .note = note[0] ? note : NULL};
     if (session_start(s) != 0)
         return err_set(err, ERR_SYSTEM, "", "no thread could be started");
     if (s->subject.has_scenario)
         session_watch(s, 1); /* where that cannot be, the screen says why */
-    if (tui_run(s, &tui, err) != 0)
+    err->code = ERR_NONE;
+    const int failed = tui_run(s, &tui, err);
+    /* By a signal, too. Where that cannot be, nothing is remembered. */
+    if (remember && entry.path[0] && (!failed || err->code == ERR_CANCELLED) &&
+        session_settings(s, entry.set, sizeof entry.set) == 0)
+        recent_note(&entry);
+    if (failed)
         return -1;
-    if (remember && entry.path[0]) {
-        memcpy(entry.at, place.at, sizeof entry.at);
-        entry.split = place.split;
-        recent_note(&entry); /* where that cannot be, nothing is remembered */
-    }
     return o->output ? session_save(s, o->output, err) : 0;
 }
 
@@ -182,12 +184,13 @@ static int debug(const struct options *o, const struct config *config, struct se
 static int choose_file(struct options *o, char *file[1], struct recent *recent, const struct config *config,
                        struct err *err)
 {
+    static char words[RECENT_MAX][2100];
     const char *lines[RECENT_MAX];
     const struct tui_options tui = {
         .ascii = is_ascii(o, config), .mouse = config->choice[SETTING_MOUSE] == 0, .theme = &config->theme};
     recent_load(recent);
     for (int i = 0; i < recent->n; i++)
-        lines[i] = recent->at[i].path;
+        recent_words(&recent->at[i], words[i], sizeof words[i]), lines[i] = words[i];
     if (recent->n == 0)
         return err_set(err, ERR_USAGE, "", "expected %s; attnscope --help lists commands and options",
                        command_rows[COMMAND_OPEN].arguments);
@@ -196,6 +199,11 @@ static int choose_file(struct options *o, char *file[1], struct recent *recent, 
     if (chosen < 0)
         return err->code == ERR_NONE ? 0 : -1;
     file[0] = recent->at[chosen].path;
+    for (char *set = recent->at[chosen].set, *end; (end = strchr(set, '\n')); set = end + 1) {
+        *end = '\0';
+        if (o->settings.n < (int)(sizeof o->settings.word / sizeof *o->settings.word))
+            o->settings.word[o->settings.n++] = set;
+    }
     o->files = file;
     o->n_files = 1;
     return 1;
@@ -227,7 +235,7 @@ int command_open(const struct options *o, struct err *err)
     const bool debugger = !o->text && usable_terminal();
     struct options chosen = *o;
     struct config config = {0};
-    struct recent recent;
+    static struct recent recent; /* the options point into it */
     enum view_id view;
     char *file[1];
     if (view_named(o, &view, err) != 0 || (debugger && configure(o, &config, err) != 0))

@@ -214,6 +214,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_NO_RETRY:
         o->no_retry = true;
         return 0;
+    case OPTION_RERUN:
+        o->rerun = true;
+        return 0;
     case OPTION_TIMES:
         o->times = true;
         return 0;
@@ -490,13 +493,15 @@ int options_open(const struct options *o, const char *path, struct session **out
 {
     struct session *s;
     *out = NULL;
-    if ((path_ends_in(path, ".json") ? session_open_sweep : session_open)(path, &s, err) != 0)
+    if ((o->rerun                        ? session_open_again
+         : path_ends_in(path, ".json")   ? session_open_sweep
+                                         : session_open)(path, &s, err) != 0)
         return -1;
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
-                         "is a saved trace: --shape, --causal, --dtype, --q, --k, --v, --inputs, --set, --define, "
-                         "--include, --flag, "
+                         "is a saved trace: without --rerun, --shape, --causal, --dtype, --q, --k, --v, --inputs, "
+                         "--set, --define, --include, --flag, "
                          "--mem, --memory, --patch, "
                          "--backend, --on, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)

@@ -33,7 +33,7 @@ struct option_words {
 
 struct options {
     enum command command;
-    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, times, merge, yes, list;
+    bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, rerun, times, merge, yes, list;
     int repeat;           /* launches that bench times */
     uint64_t limit_bytes; /* most that a bundle's trace takes; 0: not given */
     double time_s;        /* most for each kernel that check runs, or for a sweep; 0: not given */

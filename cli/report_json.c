@@ -490,7 +490,7 @@ static json_t *first_pass_json(const struct trace_capture *c)
 /* What a saved trace says of its run, under the same keys (docs/trace-format.md). */
 static void put_run(json_t *json, const struct trace *t)
 {
-    static const char *const keys[] = {"problem", "plan", "run", "events", "launches", "inputs"};
+    static const char *const keys[] = {"problem", "plan", "run", "events", "launches", "inputs", "settings"};
     struct safetensors_text texts[TRACE_TEXTS_MAX];
     const int n = trace_metadata_write(t, texts, NULL);
     if (n < 0)

@@ -1,12 +1,16 @@
 #include "tui/commands.h"
 
+#include "engine/base/path.h"
 #include "engine/scenario/keys.h"
 #include "engine/session/look.h"
 #include "tui/loop_state.h"
+#include "tui/views/panels.h"
+#include "tui/views/sign.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 __attribute__((format(printf, 2, 3))) static void notes_add(struct notes *notes, const char *format, ...)
 {
@@ -196,10 +200,48 @@ static void run_save(struct loop *l, const char *argument)
     loop_save(l, argument[0] ? argument : NULL);
 }
 
+/* As a scenario: what decided the run on the screen; of a trace, what it says of that. */
+static int write_problem(struct session *s, const char *path, struct err *err)
+{
+    const struct scenario *made = session_made_by(s);
+    struct scenario read;
+    if (!path_ends_in(path, ".ini"))
+        return err_set(err, ERR_INPUT, "", "expected a name that ends in .ini, found '%.100s'", path);
+    if (access(path, F_OK) == 0)
+        return err_set(err, ERR_INPUT, "", "%.180s already exists", path);
+    if (made)
+        return scenario_write(made, path, err);
+    if (!s->runs.n)
+        return err_set(err, ERR_INPUT, "", "there is no run yet");
+    if (session_read(s->subject.path, s->subject.paths.root, &read, err) != 0)
+        return -1;
+    const int failed = scenario_write(&read, path, err);
+    scenario_free(&read);
+    return failed;
+}
+
+static void run_write(struct loop *l, const char *argument)
+{
+    struct err err = {0};
+    char settings[200];
+    const struct scenario *made = session_made_by(l->s);
+    if (!argument[0]) {
+        session_say(l->s, "expected the name of a scenario, such as :write mine.ini");
+    } else if (write_problem(l->s, argument, &err) != 0) {
+        session_say(l->s, "%.100s%s%.150s", err.where, err.where[0] ? ": " : "", err.message);
+    } else {
+        scenario_difference(made ? made : &l->s->subject.scenario, &l->s->subject.scenario, settings, sizeof settings);
+        session_say(l->s, "wrote %.100s%s%.120s", argument, made && settings[0] ? "; not run yet, and not in it: " : "",
+                    made ? settings : "");
+    }
+}
+
 static void run_quit(struct loop *l, const char *argument)
 {
-    (void)argument;
-    l->quit = true;
+    if (argument[0])
+        session_say(l->s, "quit takes no argument, found '%.60s'", argument);
+    else
+        loop_leave(l);
 }
 
 static void run_help(struct loop *l, const char *argument);
@@ -225,6 +267,39 @@ static bool is_in(const char *name, const char *word)
     return strlen(word) > 2 ? strstr(name, word) != NULL : strcmp(name, word) == 0;
 }
 
+/* "verdict" is a word of "local verdict". */
+static bool is_word_of(const char *term, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = term; (at = strcasestr(at, word)); at++)
+        if ((at == term || at[-1] == ' ') && (at[n] == '\0' || at[n] == ' '))
+            return n > 0;
+    return false;
+}
+
+/* What stands on the screens: terms, stages, views, marks, kinds of events. */
+static void help_on_term(struct loop *l, const char *word)
+{
+    const struct word_text *term;
+    for (int i = 0; (term = word_text(i)); i++)
+        if (is_word_of(term->term, word))
+            notes_add(&l->notes, "%s: %s", term->term, term->meaning);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        if (strcasecmp(channel_name(ch), word) == 0 || strcmp(channel_label(ch), word) == 0)
+            notes_add(&l->notes, "%s: %s: %s", channel_label(ch), channel_meaning(ch), channel_formula(ch));
+    for (enum view_id view = 0; view < VIEW_COUNT; view++) {
+        const char *title, *about = view_about(view, &title);
+        if (strcasecmp(view_name(view), word) == 0)
+            notes_add(&l->notes, "%s (view): %s", title, about);
+    }
+    for (int sign = 0; sign < STATUS_COUNT; sign++)
+        if (strcasecmp(sign_word(sign), word) == 0 || strcmp(sign_glyph(sign), word) == 0)
+            notes_add(&l->notes, "%s %s: %s", sign_glyph(sign), sign_word(sign), sign_meaning(sign));
+    for (int kind = 1; kind < EVENT_KINDS; kind++)
+        if (strcmp(event_name(kind), word) == 0)
+            notes_add(&l->notes, "%s: %s", word, event_meaning(kind));
+}
+
 static void run_help(struct loop *l, const char *word)
 {
     if (!word[0]) {
@@ -239,10 +314,7 @@ static void run_help(struct loop *l, const char *word)
     for (int a = 0; a < ACTION_COUNT; a++)
         if (is_in(action_text(a)->name, word))
             notes_add(&l->notes, "%s  %s: %s", action_text(a)->keys, action_text(a)->name, action_text(a)->help);
-    const struct word_text *term;
-    for (int i = 0; (term = word_text(i)); i++)
-        if (strcmp(term->term, word) == 0)
-            notes_add(&l->notes, "%s: %s", term->term, term->meaning);
+    help_on_term(l, word);
     for (int i = 0; i < STOP_KINDS; i++)
         if (stop_word(i)[0] && strcmp(stop_word(i), word) == 0)
             notes_add(&l->notes, ":stop %s  %s", word, stop_meaning(i));
@@ -254,7 +326,7 @@ static void run_help(struct loop *l, const char *word)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
     }
     if (l->notes.n == 0)
-        session_say(l->s, "'%.60s' not found", word);
+        session_say(l->s, "'%.60s' is not explained: ? explains this view, Tab lists what is", word);
 }
 
 /* ---- a line ---- */

@@ -105,7 +105,7 @@ void act_interrupt(struct loop *l)
     if (session_busy(l->s))
         session_cancel(l->s);
     else
-        l->quit = true;
+        session_say(l->s, "nothing is running; q leaves");
 }
 
 void act_redraw(struct loop *l)
@@ -120,9 +120,25 @@ void act_suspend(struct loop *l)
     term_suspend();
 }
 
+/* Several runs are what a session has and its files do not: once, it is said that they go. */
+void loop_leave(struct loop *l)
+{
+    const struct runs *runs = &l->s->runs;
+    int unsaved = 0;
+    for (int i = 0; i < runs->n; i++)
+        unsaved += !runs->at[i].saved;
+    l->quit = unsaved < 2 || l->asked;
+    if (!l->quit)
+        session_say(l->s, "%d runs are not saved: q again leaves, R lists them, s saves one", unsaved);
+    l->asked = true;
+}
+
 void act_quit(struct loop *l)
 {
-    l->quit = true;
+    if (l->view != VIEW_OVERVIEW)
+        loop_go_back(l);
+    else
+        loop_leave(l);
 }
 
 /* What an action does where the view does not take it. */

@@ -78,7 +78,7 @@ static int compose(struct loop *l, int colors, bool light, struct err *err)
     if (view->anchor && view->anchor(l->s) != l->anchor)
         loop_stand(l);
     l->vs.now = clock_seconds();
-    l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, l->vs.top);
+    l->vs.top = view_clamp_top(l->view, l->s, &l->vs, l->cols, l->rows, l->vs.top);
     view_draw(l->view, l->s, &l->canvas, &l->vs);
     overlay(l);
     return 0;
@@ -130,7 +130,7 @@ static void go_first(struct loop *l)
         session_go_cursor(s, &to);
     if (!found && !l->at_remembered)
         session_say(s, "--at: %.230s", err.message);
-    else if (found && l->at_remembered)
+    else if (found && l->at_remembered && !s->message[0])
         session_say(l->s, "where you left it; g: the first bad tile");
 }
 
@@ -157,7 +157,7 @@ static void want(struct loop *l)
     session_look(l->s, view->looks);
     session_want_states(l->s, view->states);
     session_want_picture(l->s, view->picture ? (enum picture_scope)l->vs.scope : PICTURE_TILE, l->vs.global);
-    if (view->rounding)
+    if (view->rounding || (!session_busy(l->s) && session_verdict(l->s) == RUN_IS_CLEAN))
         session_want_rounding(l->s);
 }
 
@@ -198,7 +198,10 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         l.vs.split = o->place->split;
         l.at_remembered = !o->at && o->place->at[0];
         l.at = l.at_remembered ? o->place->at : o->at;
+        recent_give(o->place, s);
     }
+    if (o->note)
+        session_say(s, "%s", o->note);
     session_set_patience(s, 0.05); /* what is made sooner does not flicker */
     if (saver_init(&l.saver, err) != 0)
         return -1;
@@ -222,6 +225,8 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         cursor_words(&s->at.cursor, o->place->at);
         o->place->split = l.vs.split;
     }
+    if (o->place)
+        recent_take(o->place, s);
     saver_free(&l.saver);
     canvas_free(&l.canvas);
     return failed ? -1 : 0;

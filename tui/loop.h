@@ -2,23 +2,19 @@
 #ifndef TUI_LOOP_H
 #define TUI_LOOP_H
 
+#include "tui/recent.h"
 #include "tui/screen/theme.h"
 #include "tui/views/view.h"
 #include <stdbool.h>
-
-/* What is remembered of a file: where the user left it. */
-struct tui_place {
-    char at[CURSOR_WORDS_BYTES]; /* "": nowhere */
-    int split;                   /* column of the line between the overview's sides; 0: by the screen's size */
-};
 
 struct tui_options {
     bool ascii;                /* ASCII even where the terminal takes UTF-8 */
     enum view_id view;         /* the first one */
     bool mouse;                /* clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
-    const char *at;          /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
-    struct tui_place *place; /* borrowed: where it was left; takes where it is left this time; NULL: nothing is kept */
+    const char *at; /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */
+    struct recent_entry *place; /* borrowed: how it was left; takes how it is left this time; NULL: nothing is kept */
+    const char *note;           /* borrowed: said first; NULL: nothing */
 };
 
 /* Runs until the user leaves. The caller has started the session's work, if any, and frees the session afterwards.

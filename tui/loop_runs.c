@@ -49,10 +49,10 @@ static struct place first_bad(const struct session *s)
     return s->run.judgement ? s->run.judgement->summary.first : (struct place){.slot = -1};
 }
 
-/* A trace can not run again: its inputs can, in a kernel that the user names; the one that left it where that is there.
- */
-static void offer_replay(struct loop *l)
+/* The run of a saved trace once more; where that can not be, its inputs can go to a kernel that the user names. */
+static void run_trace(struct loop *l)
 {
+    char why[sizeof l->s->message];
     char line[PROMPT_BYTES], scenario[700], words[250];
     if (session_bundle_words(l->s, scenario, words, sizeof words)) { /* of somebody else: never without a question */
         snprintf(line, sizeof line, "replay %s", scenario);
@@ -61,17 +61,29 @@ static void offer_replay(struct loop *l)
         return;
     }
     const char *source = l->s->run.trace ? l->s->run.trace->info.source_name : "";
+    if (session_busy(l->s)) {
+        session_say(l->s, "wait until the run is judged, or stop it with x");
+        return;
+    }
+    if (session_revive(l->s) == 0) {
+        session_watch(l->s, true);
+        session_rerun(l->s);
+        return;
+    }
+    if (l->s->subject.flags_shown)
+        return; /* it asks */
+    snprintf(why, sizeof why, "%s", l->s->message);
     snprintf(line, sizeof line, "replay %s", access(source, R_OK) == 0 ? source : "");
     prompt_open(&l->prompt, ":", line, command_line_complete, l);
-    session_say(l->s, "%s", SESSION_NO_KERNEL);
+    session_say(l->s, "%.160s; a kernel on its inputs?", why);
 }
 
 void act_rerun(struct loop *l)
 {
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
-    else if (!l->s->subject.has_scenario && !session_busy(l->s))
-        offer_replay(l);
+    else if (!l->s->subject.has_scenario)
+        run_trace(l);
     else
         session_rerun(l->s); /* says itself why not */
 }
@@ -106,7 +118,7 @@ static void compare_new(struct loop *l)
         return;
     change_words(&s->run.change, words, sizeof words);
     place_words(s, first, place, sizeof place);
-    session_say(s, "%s%sfirst bad %s: g", words, words[0] ? "; " : "", place);
+    session_say(s, "first bad %s: g%s%s", place, words[0] ? "; " : "", words);
 }
 
 void loop_take_run(struct loop *l)
@@ -128,8 +140,8 @@ void act_isolate(struct loop *l)
     isolation_of_stage(l->s->at.cursor.channel, &request);
     if (l->saver.active)
         session_say(l->s, "a save is in progress");
-    else if (!l->s->subject.has_scenario && !session_busy(l->s))
-        offer_replay(l);
+    else if (!l->s->subject.has_scenario)
+        run_trace(l);
     else
         session_isolate(l->s, &request); /* says itself why not */
 }

@@ -44,6 +44,7 @@ struct loop {
     struct notes notes; /* until the next key */
     const char *at;     /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
     bool at_remembered; /* that is where the user left it, not what they asked for */
+    bool asked;         /* it was said that runs are not saved */
     bool quit;
 };
 
@@ -69,6 +70,7 @@ void loop_search(struct loop *l, int by);
 #undef LEFT_TO_VIEWS
 
 void loop_open_view(struct loop *l, enum view_id view);
+void loop_leave(struct loop *l);               /* the program; asks once where runs would be lost */
 void loop_stand(struct loop *l);               /* the view begins where it does */
 void loop_act(struct loop *l, enum action a);  /* as if its key had been pressed */
 void loop_move(struct loop *l, enum action a); /* an action that moves the cursor, whatever the view makes of it */

@@ -17,6 +17,7 @@ void loop_open_view(struct loop *l, enum view_id view)
     if (l->n_back == MAX_BACK)
         memmove(l->back, l->back + 1, (size_t)--l->n_back * sizeof *l->back);
     l->back[l->n_back++] = l->view;
+    l->vs.about = l->view;
     l->view = view;
     loop_stand(l);
     l->vs.selected = views[view]->begin ? views[view]->begin(l->s) : 0;
@@ -75,6 +76,6 @@ void loop_search(struct loop *l, int by)
     search->line = line;
     search->view = l->view;
     /* In the middle, as far as the text goes. */
-    l->vs.top = view_clamp_top(l->view, l->s, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
+    l->vs.top = view_clamp_top(l->view, l->s, &l->vs, l->cols, l->rows, line - view_body(l->cols, l->rows).rows / 2);
     session_say(l->s, "'%.100s' on line %d: n, N: next, previous; Esc ends", search->text, line + 1);
 }

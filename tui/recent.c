@@ -1,6 +1,7 @@
 #include "tui/recent.h"
 
 #include "engine/base/replace.h"
+#include "engine/session/session.h"
 #include "tui/config.h"
 #include <errno.h>
 #include <stdio.h>
@@ -9,47 +10,139 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int list_path(char *path, size_t bytes)
+enum { LINE_BYTES = 1600 };
+
+int recent_path(char *path, size_t bytes)
 {
     return config_path("XDG_STATE_HOME", ".local/state", "recent", path, bytes);
 }
 
-/* "SPLIT<tab>PLACE<tab>PATH" */
-static int take_line(char *line, struct recent_entry *e)
+/* Copies whole, or not at all. */
+static int take_word(const char *text, char *out, size_t bytes)
 {
-    char *end = NULL, *at = strchr(line, '\t'), *path = at ? strchr(at + 1, '\t') : NULL;
-    if (!path)
+    const size_t n = strlen(text);
+    if (n >= bytes)
         return -1;
-    *at++ = *path++ = '\0';
-    path[strcspn(path, "\n")] = '\0';
-    const long split = strtol(line, &end, 10);
-    if (*end || split < 0 || split > 10000 || path[0] != '/' || strlen(path) >= sizeof e->path ||
-        strlen(at) >= sizeof e->at)
-        return -1;
-    *e = (struct recent_entry){.split = (int)split};
-    memcpy(e->path, path, strlen(path));
-    memcpy(e->at, at, strlen(at));
+    memcpy(out, text, n + 1);
     return 0;
+}
+
+/* A line behind those that are there. */
+static int add_line(char *lines, size_t bytes, const char *line)
+{
+    const size_t used = strlen(lines);
+    if (used + strlen(line) + 2 > bytes)
+        return -1;
+    snprintf(lines + used, bytes - used, "%s\n", line);
+    return 0;
+}
+
+static int take_number(const char *text, int *out)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end || value < 0 || value > 10000)
+        return -1;
+    *out = (int)value;
+    return 0;
+}
+
+/* "WORD REST" of an entry that has begun. */
+static int take_fact(char *line, struct recent_entry *e)
+{
+    char *rest = strchr(line, ' ');
+    if (!rest)
+        return -1;
+    const size_t n = (size_t)(rest++ - line);
+    if (strncmp(line, "set ", 4) == 0)
+        return strchr(rest, '=') ? add_line(e->set, sizeof e->set, rest) : -1;
+    if (strncmp(line, "at ", 3) == 0)
+        return take_word(rest, e->at, sizeof e->at);
+    if (strncmp(line, "split ", 6) == 0)
+        return take_number(rest, &e->split);
+    if ((n == 4 && (strncmp(line, "mark", n) == 0 || strncmp(line, "stop", n) == 0)) || strncmp(line, "pin ", 4) == 0)
+        return add_line(e->kept, sizeof e->kept, line);
+    return -1;
+}
+
+static bool same(const struct recent_entry *a, const char *path, const char *set)
+{
+    return strcmp(a->path, path) == 0 && strcmp(a->set, set) == 0;
+}
+
+/* The entry that was read last is whole: one that there is already, which is newer, stays. */
+static void end_entry(struct recent *r)
+{
+    for (int i = 0; i + 1 < r->n; i++)
+        if (same(&r->at[i], r->at[r->n - 1].path, r->at[r->n - 1].set)) {
+            r->n--;
+            return;
+        }
+}
+
+static int begin_entry(struct recent *r, const char *path)
+{
+    struct recent_entry *e = &r->at[r->n];
+    *e = (struct recent_entry){.split = 0};
+    if (path[0] != '/' || take_word(path, e->path, sizeof e->path) != 0)
+        return -1;
+    r->n++;
+    return 0;
+}
+
+/* "open PATH" begins an entry; what stands behind one that makes no sense goes with it. */
+static int take_line(struct recent *r, char *line, bool *inside)
+{
+    if (strncmp(line, "open ", 5) != 0)
+        return *inside ? take_fact(line, &r->at[r->n - 1]) : -1;
+    if (*inside)
+        end_entry(r);
+    *inside = false;
+    if (r->n == RECENT_MAX)
+        return 0;
+    const int failed = begin_entry(r, line + 5);
+    *inside = !failed;
+    return failed;
 }
 
 void recent_load(struct recent *r)
 {
-    char path[512], line[sizeof r->at[0].path + CURSOR_WORDS_BYTES + 32];
-    *r = (struct recent){.n = 0};
-    FILE *in = list_path(path, sizeof path) == 0 ? fopen(path, "r") : NULL;
-    while (in && r->n < RECENT_MAX && fgets(line, sizeof line, in))
-        if (strchr(line, '\n') && take_line(line, &r->at[r->n]) == 0 && !recent_find(r, r->at[r->n].path))
-            r->n++;
+    char path[512], line[LINE_BYTES];
+    bool inside = false;
+    r->n = r->damaged = 0;
+    FILE *in = recent_path(path, sizeof path) == 0 ? fopen(path, "r") : NULL;
+    for (int number = 1; in && fgets(line, sizeof line, in); number++) {
+        char *end = strchr(line, '\n');
+        for (int c = 0; !end && c != '\n' && c != EOF;) /* the rest of a line that is too long */
+            c = fgetc(in);
+        if (end)
+            *end = '\0';
+        if ((!end || take_line(r, line, &inside) != 0) && r->n < RECENT_MAX && !r->damaged)
+            r->damaged = number;
+    }
+    if (inside)
+        end_entry(r);
     if (in)
         fclose(in);
 }
 
-const struct recent_entry *recent_find(const struct recent *r, const char *path)
+const struct recent_entry *recent_find(const struct recent *r, const char *path, const char *set)
 {
-    for (int i = 0; i < r->n; i++)
-        if (strcmp(r->at[i].path, path) == 0)
+    const struct recent_entry *other = NULL;
+    for (int i = 0; i < r->n; i++) {
+        if (same(&r->at[i], path, set))
             return &r->at[i];
-    return NULL;
+        if (!other && strcmp(r->at[i].path, path) == 0)
+            other = &r->at[i];
+    }
+    return other;
+}
+
+void recent_words(const struct recent_entry *e, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s%s%s", e->path, e->set[0] ? "  " : "", e->set);
+    for (char *c = out; *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
 }
 
 /* The folder that a path lies in, and those above it. */
@@ -67,21 +160,40 @@ static int make_folders(char *path)
     return 0;
 }
 
+/* Each line of a text, with a word before it. */
+static void write_lines(FILE *out, const char *word, const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        fprintf(out, "%s%.*s\n", word, (int)n, text);
+    }
+}
+
 static int write_entry(FILE *out, const struct recent_entry *e)
 {
-    return fprintf(out, "%d\t%s\t%s\n", e->split, e->at, e->path) < 0 ? -1 : 0;
+    fprintf(out, "open %s\n", e->path);
+    write_lines(out, "set ", e->set);
+    if (e->at[0])
+        fprintf(out, "at %s\n", e->at);
+    if (e->split)
+        fprintf(out, "split %d\n", e->split);
+    write_lines(out, "", e->kept);
+    return ferror(out) ? -1 : 0;
 }
 
 static int write_list(FILE *out, const struct recent_entry *first)
 {
-    struct recent before;
-    recent_load(&before);
+    struct recent *before = malloc(sizeof *before);
+    if (!before)
+        return -1;
+    recent_load(before);
     int failed = write_entry(out, first), n = 1;
-    for (int i = 0; i < before.n && n < RECENT_MAX && !failed; i++)
-        if (strcmp(before.at[i].path, first->path) != 0) {
-            failed = write_entry(out, &before.at[i]);
+    for (int i = 0; i < before->n && n < RECENT_MAX && !failed; i++)
+        if (!same(&before->at[i], first->path, first->set)) {
+            failed = write_entry(out, &before->at[i]);
             n++;
         }
+    free(before);
     return failed;
 }
 
@@ -89,11 +201,62 @@ int recent_note(const struct recent_entry *entry)
 {
     char path[512];
     struct replacement r;
-    if (strpbrk(entry->path, "\t\n") || list_path(path, sizeof path) != 0 || make_folders(path) != 0 ||
+    if (strpbrk(entry->path, "\n") || recent_path(path, sizeof path) != 0 || make_folders(path) != 0 ||
         replace_open(&r, path, 0600, NULL) != 0)
         return -1;
     if (write_list(r.file, entry) == 0)
         return replace_commit(&r, NULL);
     replace_drop(&r);
     return -1;
+}
+
+/* ---- what belongs to the session ---- */
+
+void recent_take(struct recent_entry *e, const struct session *s)
+{
+    const struct jumps *j = &s->at.jumps;
+    char line[CURSOR_WORDS_BYTES + 16], words[CURSOR_WORDS_BYTES];
+    e->kept[0] = '\0';
+    for (int i = 0; i < MARKS_MAX; i++) {
+        if (!(j->marked >> i & 1))
+            continue;
+        cursor_words(&j->mark[i], words);
+        snprintf(line, sizeof line, "mark %c %s", jumps_letter(i), words);
+        add_line(e->kept, sizeof e->kept, line);
+    }
+    for (int i = 0; i < s->at.pins.n; i++) {
+        cursor_words(&s->at.pins.at[i].at, words);
+        snprintf(line, sizeof line, "pin %s", words);
+        add_line(e->kept, sizeof e->kept, line);
+    }
+    for (int i = 0; i < s->search.n; i++) {
+        snprintf(line, sizeof line, "stop %s", s->search.stops[i].text);
+        add_line(e->kept, sizeof e->kept, line);
+    }
+}
+
+static bool give_line(struct session *s, const char *line)
+{
+    struct cursor at = {0};
+    const bool mark = strncmp(line, "mark ", 5) == 0 && line[5] && line[6] == ' ';
+    if (strncmp(line, "stop ", 5) == 0)
+        return session_add_stop(s, line + 5);
+    if (cursor_read(line + (mark ? 7 : 4), &at, NULL) != 0)
+        return false;
+    return mark ? jumps_set_mark(&s->at.jumps, (unsigned char)line[5], &at)
+                : strncmp(line, "pin ", 4) == 0 && pins_toggle(&s->at.pins, &at) == 1;
+}
+
+int recent_give(const struct recent_entry *e, struct session *s)
+{
+    char line[256];
+    int senseless = 0;
+    for (const char *text = e->kept; *text;) {
+        const size_t n = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)n, text);
+        senseless += n >= sizeof line || !give_line(s, line);
+        text += n + (text[n] == '\n');
+    }
+    session_hush(s);
+    return senseless;
 }

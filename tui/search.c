@@ -64,7 +64,7 @@ static int find_lines(const struct search *search, enum view_id view, const stru
         return -1;
     for (int top = 0; n > 0 && top < lines; top += body.rows) {
         struct view_state at = *vs;
-        at.top = view_clamp_top(view, s, cols, rows, top);
+        at.top = view_clamp_top(view, s, vs, cols, rows, top);
         canvas_clear(&c);
         views[view]->draw(s, &c, &at);
         failed |= c.no_memory;
@@ -91,7 +91,7 @@ static int go_through(const unsigned char *matches, int lines, int from, int by)
 int search_view(const struct search *search, enum view_id view, const struct session *s, const struct view_state *vs,
                 int cols, int from, int by)
 {
-    const int lines = views[view]->lines ? views[view]->lines(s, cols) : 0;
+    const int lines = views[view]->lines ? views[view]->lines(s, vs, cols) : 0;
     unsigned char *matches = lines > 0 ? calloc((size_t)lines, 1) : NULL;
     int found = lines > 0 ? SEARCH_NO_MEMORY : -1;
     if (matches && find_lines(search, view, s, vs, cols, lines, matches) == 0)

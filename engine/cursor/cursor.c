@@ -99,22 +99,39 @@ int cursor_fit(const struct trace *t, struct cursor *c, struct err *err)
     return 0;
 }
 
-int cursor_parse(const char *text, const struct trace *t, struct cursor *c, struct err *err)
+/* *tile: a tile was named, not only an element of one. */
+static int parse(const char *text, struct cursor *to, int *tile, struct err *err)
 {
-    struct cursor to = *c;
-    int tile = 0, n = 0;
-    to.row = to.col = -1;
+    int n = 0;
     for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS), n++) {
         char word[32];
         const size_t length = strcspn(text, SEPARATORS);
         snprintf(word, sizeof word, "%.*s", (int)length, text);
-        if (length >= sizeof word || parse_word(word, &to, &tile) != 0)
+        if (length >= sizeof word || parse_word(word, to, tile) != 0)
             return err_set(err, ERR_INPUT, "",
                            "'%s' is not part of a place: expected s[b0,h3,q17,k40] r3 c5, or parts of it", word);
         text += length;
     }
-    if (n == 0)
-        return err_set(err, ERR_INPUT, "", "expected a place, such as s[b0,h3,q17,k40] or k40 r3");
+    return n ? 0 : err_set(err, ERR_INPUT, "", "expected a place, such as s[b0,h3,q17,k40] or k40 r3");
+}
+
+int cursor_read(const char *text, struct cursor *c, struct err *err)
+{
+    struct cursor to = {.channel = asc_s};
+    int tile = 0;
+    if (parse(text, &to, &tile, err) != 0)
+        return -1;
+    *c = to;
+    return 0;
+}
+
+int cursor_parse(const char *text, const struct trace *t, struct cursor *c, struct err *err)
+{
+    struct cursor to = *c;
+    int tile = 0;
+    to.row = to.col = -1;
+    if (parse(text, &to, &tile, err) != 0)
+        return -1;
     if (to.row < 0)
         to.row = tile ? 0 : c->row;
     if (to.col < 0)

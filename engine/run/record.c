@@ -348,8 +348,9 @@ static int describe(const struct recorder *r, const struct scenario *scenario, s
     info->workers = (int)sysconf(_SC_NPROCESSORS_ONLN);
     info->source = r->build.source ? strdup(r->build.source) : NULL;
     info->scenario = scenario->text ? strdup(scenario->text) : NULL;
+    info->settings = scenario_settings(scenario);
     info->sites = calloc(r->build.n_sites ? r->build.n_sites : 1, sizeof *info->sites);
-    if (!info->sites || (r->build.source && !info->source) || (scenario->text && !info->scenario))
+    if (!info->sites || !info->settings || (r->build.source && !info->source) || (scenario->text && !info->scenario))
         return err_no_memory(err, "", "the run's description");
     for (int i = 0; i < r->build.n_patched; i++)
         trace_add_source(t, r->build.patched[i].name, r->build.patched[i].path);

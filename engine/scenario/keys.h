@@ -55,6 +55,12 @@ int scenario_write_as(const struct scenario *s, FILE *out, const char *name, con
 /* 1/sqrt(head_dim), rounded once to float. */
 float scenario_auto_scale(int head_dim);
 
+/* What must be found decides nothing. */
+static inline bool scenario_decides(enum scenario_key_id id)
+{
+    return scenario_keys[id].section != SECTION_EXPECT;
+}
+
 static inline bool scenario_stated(const struct scenario *s, enum scenario_key_id id)
 {
     return s->stated[id];

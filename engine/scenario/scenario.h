@@ -154,6 +154,13 @@ int scenario_read(const char *path, const char *root, struct scenario *s, struct
 #define SCENARIO_LINE_MAX 197
 /* Writes what is stated as a file, with absolute paths. The file appears when it is complete. */
 int scenario_write(const struct scenario *s, const char *path, struct err *err);
+/* The same of what decides a run, all but [expect], as a trace keeps it: {"shape.q_len": "200"}. Owned; NULL: no
+   memory. */
+char *scenario_settings(const struct scenario *s);
+/* And back. ERR_INPUT where it is none, or a file that it names is gone; *out is then empty. path: whose it is. */
+int scenario_from_settings(const char *settings, const char *path, struct scenario *out, struct err *err);
+/* "shape.q_len=77, fill.kind=normal": what the second says otherwise, of what decides a run; "": nothing. */
+void scenario_difference(const struct scenario *before, const struct scenario *now, char *out, size_t bytes);
 /* "B,H,L,D" or "B,H,Lq,Lkv,D", H or "H/Hkv", in parentheses or not, into the problem; the scale becomes 1/sqrt(D). */
 int scenario_parse_shape(const char *text, struct asc_problem *p, struct err *err);
 /* The same into a scenario, in the place of what was stated of its lengths and its scale. */

@@ -1,4 +1,6 @@
-/* A scenario as a file that scenario_read() takes. */
+/* A scenario as a file that scenario_read() takes, and as what a trace keeps of it. */
+#include "engine/base/bounded_json.h"
+#include "engine/base/json_memory.h"
 #include "engine/base/replace.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct writer {
     const struct scenario *s;
@@ -23,15 +26,35 @@ static bool is_path(enum scenario_key_id id)
 }
 
 /* A path that holds from any folder; what names an array behind a colon stays. */
-static bool absolute(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
+static void absolute(const char *path, char *out, size_t bytes)
 {
     char file[PATH_MAX], real[PATH_MAX];
-    (void)ctx;
-    (void)id;
     const size_t n = array_file_bytes(path);
     snprintf(file, sizeof file, "%.*s", (int)n, path);
     snprintf(out, bytes, "%s%s", realpath(file, real) ? real : file, path + n);
+}
+
+static bool place_anywhere(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
+{
+    (void)ctx;
+    (void)id;
+    absolute(path, out, bytes);
     return true;
+}
+
+/* The folders of scenario.include, from any folder. -1: no room. */
+static int absolute_folders(const char *list, char *out, size_t bytes)
+{
+    char word[512], path[PATH_MAX];
+    out[0] = '\0';
+    while (*list) {
+        if (!value_next(&list, word, sizeof word))
+            return -1;
+        absolute(word, path, sizeof path);
+        if (value_join(out, bytes, path) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int write_line(struct writer *w, enum scenario_key_id id, const char *value)
@@ -97,8 +120,94 @@ int scenario_write(const struct scenario *s, const char *path, struct err *err)
     struct replacement r;
     if (replace_open(&r, path, 0666, err) != 0)
         return -1;
-    if (scenario_write_as(s, r.file, path, &(struct scenario_places){absolute, NULL}, err) == 0)
+    if (scenario_write_as(s, r.file, path, &(struct scenario_places){place_anywhere, NULL}, err) == 0)
         return replace_commit(&r, err);
     replace_drop(&r);
     return -1;
+}
+
+/* ---- what a trace keeps ---- */
+
+/* What a key was given, where files are named from any folder; NULL: it is not stated. */
+static const char *said_anywhere(const struct scenario *s, enum scenario_key_id id, char *room, size_t bytes)
+{
+    const char *said = scenario_said(s, id);
+    if (!said || !(is_path(id) || id == KEY_INCLUDE))
+        return said;
+    if (is_path(id))
+        absolute(said, room, bytes);
+    return is_path(id) || absolute_folders(said, room, bytes) == 0 ? room : said;
+}
+
+static void name_key(int id, char out[64])
+{
+    snprintf(out, 64, "%s.%s", section_names[scenario_keys[id].section], scenario_keys[id].name);
+}
+
+char *scenario_settings(const struct scenario *s)
+{
+    char room[PATH_MAX], name[64];
+    json_t *json = json_object();
+    for (int id = 0; id < KEY_COUNT; id++) {
+        const char *said = said_anywhere(s, (enum scenario_key_id)id, room, sizeof room);
+        name_key(id, name);
+        if (said && scenario_decides((enum scenario_key_id)id))
+            json_object_set_new(json, name, json_string(said));
+    }
+    char *text = json ? json_memory_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
+static int set_all(const json_t *json, const char *path, struct scenario *out, struct err *err)
+{
+    char name[64];
+    /* Files of inputs first: what is said of lengths stands over them. */
+    for (int inputs = 1; inputs >= 0; inputs--)
+        for (int id = 0; id < KEY_COUNT; id++) {
+            if ((scenario_keys[id].section == SECTION_INPUTS) != (inputs != 0))
+                continue;
+            name_key(id, name);
+            const json_t *value = json_object_get(json, name);
+            if (value && !json_is_string(value))
+                return err_set(err, ERR_INPUT, path, "%s of the run that it keeps is no text", name);
+            if (value && scenario_set(out, name, json_string_value(value), err) != 0)
+                return -1;
+        }
+    if (access(out->kernel, R_OK) != 0)
+        return err_set(err, ERR_INPUT, path, "its kernel is not there any more: %.200s", out->kernel);
+    if (out->patch[0] && access(out->patch, R_OK) != 0)
+        return err_set(err, ERR_INPUT, path, "its patch is not there any more: %.200s", out->patch);
+    return scenario_check(out, err);
+}
+
+int scenario_from_settings(const char *settings, const char *path, struct scenario *out, struct err *err)
+{
+    json_t *json = settings ? bounded_json(settings, strlen(settings), path, err) : NULL;
+    scenario_init(out);
+    const int failed = json_is_object(json)
+                           ? set_all(json, path, out, err)
+                           : err_set(err, ERR_INPUT, path,
+                                     "does not keep how its run was made; --inputs gives its inputs to a kernel");
+    json_decref(json);
+    if (failed)
+        scenario_free(out);
+    return failed;
+}
+
+void scenario_difference(const struct scenario *before, const struct scenario *now, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const enum scenario_key_id id = (enum scenario_key_id)i;
+        const char *a = scenario_said(before, id), *b = scenario_said(now, id);
+        a = a ? a : scenario_keys[i].by_default;
+        b = b ? b : scenario_keys[i].by_default;
+        if (!scenario_decides(id) || strcmp(a, b) == 0 || used + 1 >= bytes)
+            continue;
+        const int n = snprintf(out + used, bytes - used, "%s%s.%s=%s", used ? ", " : "",
+                               section_names[scenario_keys[i].section], scenario_keys[i].name, b);
+        used += n > 0 ? (size_t)n : 0;
+    }
 }

@@ -67,7 +67,11 @@ static bool same_place(const struct trace *ta, struct place a, const struct trac
 void change_find(const struct run *before, const struct run *now, struct change *out)
 {
     *out = (struct change){.first_before.slot = -1, .first_now.slot = -1};
-    if (!before || !now || !before->judgement->complete || !now->judgement->complete)
+    if (!before || !now)
+        return;
+    if (before->scenario && now->scenario)
+        scenario_difference(before->scenario, now->scenario, out->set, sizeof out->set);
+    if (!before->judgement->complete || !now->judgement->complete)
         return;
     const struct summary *a = &before->judgement->summary, *b = &now->judgement->summary;
     out->since = before->number;
@@ -170,10 +174,12 @@ void change_words(const struct change *c, char *out, size_t bytes)
         add(&l, "%s", c->ended[1] ? "completes now" : "does not complete any more");
     if (c->state == CHANGE_OTHER) {
         add(&l, "another problem, or other q tiles");
-        return;
+    } else {
+        add_stages(&l, c);
+        add_worst(&l, c);
+        if (!l.parts)
+            add(&l, "%s", c->first_moved ? "as many off, in other places" : "as before");
     }
-    add_stages(&l, c);
-    add_worst(&l, c);
-    if (!l.parts)
-        add(&l, "%s", c->first_moved ? "as many off, in other places" : "as before");
+    if (c->set[0])
+        add(&l, "with %s", c->set);
 }

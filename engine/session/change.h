@@ -23,7 +23,8 @@ enum change_state {
 
 struct change {
     enum change_state state;
-    int since; /* number of the run before */
+    int since;     /* number of the run before */
+    char set[160]; /* what decided this one otherwise, "fill.kind=normal"; "": nothing that is known */
     struct stage_change stage[ASC_CHANNELS];
     unsigned better, worse; /* sets of 1u << enum asc_channel, by the local verdict, or where that is the same both
                                times by the global one */
@@ -34,7 +35,7 @@ struct change {
 
 /* before may be NULL. */
 void change_find(const struct run *before, const struct run *now, struct change *out);
-/* "since run 2: S better (4096 → 0 off), O worse (0 → 12 off)"; "": nothing to say. */
+/* "since run 2: S better (4096 → 0 off), O worse (0 → 12 off), with fill.seed=7"; "": nothing to say. */
 void change_words(const struct change *c, char *out, size_t bytes);
 /* 1: something got worse; -1: nothing did and something better; 0: neither. */
 int change_sense(const struct change *c);

@@ -97,8 +97,10 @@ void session_finish_retry(struct session *s)
 bool session_stop_retry(struct session *s)
 {
     const bool is_under_way = session_retry_words(s)[0] != '\0';
-    if (is_under_way)
+    if (is_under_way) {
         retry_scan_cancel(s->run.retry);
+        s->run.judgement->asked_again = false; /* not to its end */
+    }
     return is_under_way;
 }
 
@@ -154,7 +156,8 @@ int session_look_rounding(struct session *s, bool negate)
         return session_refuse(s, SESSION_NO_KERNEL);
     if (negate && session_busy(s))
         return session_refuse(s, "a run is in progress: x stops it");
-    session_hush(s);
+    if (negate)
+        session_hush(s);
     const struct rounding_source source = {&s->subject.paths, session_made_by(s)};
     const int failed = s->run.rounding ? rounding_scan_again(s->run.rounding, &source, negate)
                                        : rounding_scan_new(s->run.trace, s->run.judgement, &source, negate, wake,

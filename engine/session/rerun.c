@@ -165,13 +165,35 @@ static int check_cause(const struct scenario *scenario, struct err *err)
     return 0;
 }
 
+/* What made the run of a saved trace. */
+static int read_trace(const char *path, struct scenario *out, struct err *err)
+{
+    struct trace *t;
+    if (trace_open(path, &t, err) != 0)
+        return -1;
+    int failed = scenario_from_settings(t->info.settings, path, out, err);
+    /* Where the run was on the CPU, this one is too; that of a GPU runs where it can. */
+    if (!failed && t->info.backend == BACKEND_CPU && !scenario_stated(out, KEY_BACKEND)) {
+        failed = scenario_set(out, "scenario.backend", "cpu", err);
+        if (failed)
+            scenario_free(out);
+    }
+    trace_free(t);
+    return failed;
+}
+
 int session_read(const char *path, const char *root, struct scenario *out, struct err *err)
 {
+    struct err ignored;
+    bool trace = false;
     if (path_ends_in(path, ".cu")) {
         scenario_init(out);
         snprintf(out->kernel, sizeof out->kernel, "%s", path);
         return 0;
     }
+    if (path_ends_in(path, ".safetensors") ||
+        (!path_ends_in(path, ".ini") && trace_is(path, &trace, &ignored) == 0 && trace))
+        return read_trace(path, out, err);
     if (scenario_read(path, root, out, err) != 0)
         return -1;
     if (check_cause(out, err) == 0)

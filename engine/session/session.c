@@ -82,7 +82,8 @@ int session_replay(struct session *s, const char *path, struct err *err)
 {
     struct scenario scenario;
     char below[PATH_MAX], inputs[sizeof s->subject.path];
-    const char *from = s->subject.has_scenario ? scenario_said(&s->subject.scenario, KEY_INPUT_FROM) : s->subject.path;
+    const bool trace = !s->subject.has_scenario || path_ends_in(s->subject.path, ".safetensors");
+    const char *from = trace ? s->subject.path : scenario_said(&s->subject.scenario, KEY_INPUT_FROM);
     if (session_busy(s))
         return err_set(err, ERR_USAGE, "", "a run is in progress: x stops it");
     if (!from)
@@ -113,6 +114,36 @@ int session_replay(struct session *s, const char *path, struct err *err)
 int session_open_scenario(const char *path, struct session **out, struct err *err)
 {
     return open_file(path, out, err);
+}
+
+int session_open_again(const char *path, struct session **out, struct err *err)
+{
+    return open_file(path, out, err);
+}
+
+int session_revive(struct session *s)
+{
+    struct scenario scenario;
+    struct err err;
+    if (session_busy(s))
+        return session_refuse(s, "a run is in progress: x stops it");
+    if (runner_find_paths(&s->subject.paths, &err) != 0 ||
+        session_read(s->subject.path, s->subject.paths.root, &scenario, &err) != 0) {
+        session_say(s, "%.60s%s%.180s", path_name(err.where), err.where[0] ? ": " : "", err.message);
+        return -1;
+    }
+    /* A compiler runs what its flags name: those of a file that came from elsewhere are shown first. */
+    if (scenario.flags[0] && !s->subject.flags_shown) {
+        session_say(s, "r again builds %.60s with the trace's flags: %.140s", path_name(scenario.kernel),
+                    scenario.flags);
+        s->subject.flags_shown = true;
+        scenario_free(&scenario);
+        return -1;
+    }
+    scenario_free(&s->subject.scenario);
+    s->subject.scenario = scenario;
+    s->subject.has_scenario = true;
+    return 0;
 }
 
 int session_open_trace(const char *path, struct session **out, struct err *err)

@@ -115,10 +115,13 @@ int session_open_bundle(const char *path, struct session **out, struct err *err)
    scenario's path goes into `scenario`. */
 bool session_bundle_words(const struct session *s, char scenario[700], char *words, size_t bytes);
 /* A scenario (.ini), a kernel (.cu: an ad-hoc run), a saved trace or a bundle, told apart by content. */
+/* The run of a saved trace once more: what it keeps is the scenario. */
+int session_open_again(const char *path, struct session **out, struct err *err);
+/* A scenario (.ini), a kernel (.cu: an ad-hoc run) or a saved trace, told apart by content. */
 int session_open(const char *path, struct session **out, struct err *err);
 void session_free(struct session *s); /* stops everything; NULL is legal */
 
-/* What a scenario or a kernel (.cu: an ad-hoc run) says by itself. */
+/* What a scenario, a kernel (.cu: an ad-hoc run) or a saved trace says of a run by itself. */
 int session_read(const char *path, const char *root, struct scenario *out, struct err *err);
 /* Builds, runs, judges in the background, by s->subject.scenario as it is; a running one is left alone: -1. */
 int session_start(struct session *s);
@@ -126,7 +129,10 @@ int session_start(struct session *s);
    why not, or s->job.err where the file cannot be read any more. */
 int session_rerun(struct session *s);
 /* What is said where a saved trace would have to be run. */
-#define SESSION_NO_KERNEL "a saved trace has no kernel: :replay KERNEL.cu runs one on its inputs"
+#define SESSION_NO_KERNEL "this is a saved trace: r runs its kernel, :replay KERNEL.cu another one on its inputs"
+/* From now on the session of a saved trace is one of the problem that the trace keeps, with the kernel as it is now;
+   the trace stays as an earlier run. Nothing is started. -1: s->message says why not. */
+int session_revive(struct session *s);
 /* From now on the session of a saved trace is one of this kernel or scenario, on the trace's inputs; the trace stays as
    an earlier run. Starts the run. -1: it can not be read, or does not fit. */
 int session_replay(struct session *s, const char *path, struct err *err);
@@ -139,6 +145,9 @@ const struct scenario *session_made_by(const struct session *s);
 /* The words of a command line (a file and options) that make the shown run again, in one that opens the file as it is
    now. -1: they are not known. *edited: the kernel's text is another by now. */
 int session_subject(const struct session *s, char *out, size_t bytes, bool *edited);
+/* What is said over the file for the next run: "KEY=VALUE" lines, that --set takes; "" of a saved trace. -1: the file
+   can not be read, what is said over it is no such lines, or there is no room. */
+int session_settings(const struct session *s, char *out, size_t bytes);
 /* A word of such a line, as a shell reads it. -1: no room. */
 int subject_word(const char *word, char *out, size_t bytes);
 /* Runs the shown run once more with everything up to the request's stages fed, and judges it; it then takes the place

@@ -55,6 +55,8 @@ static void show_new(struct session *s, struct trace *t, struct judgement *j)
         session_make_title(s);
     struct run *run = runs_add(&s->runs, t, j, s->title);
     s->run.number = s->runs.shown;
+    if (!s->subject.has_scenario)
+        run->saved = strdup(s->subject.path);
     run->scenario = s->subject.has_scenario ? calloc(1, sizeof *run->scenario) : NULL;
     if (run->scenario && scenario_copy(&s->subject.scenario, run->scenario) != 0) {
         free(run->scenario);

@@ -1,4 +1,5 @@
 /* A command line that makes the shown run again. */
+#include "engine/base/path.h"
 #include "engine/base/utf8.h"
 #include "engine/build/cache.h"
 #include "engine/build/patch.h"
@@ -91,19 +92,13 @@ static int put_key(struct words *w, struct scenario *opened, enum scenario_key_i
     return scenario_key_set(opened, id, value, "", NULL);
 }
 
-/* What must be found decides nothing. */
-static bool decides(int id)
-{
-    return scenario_keys[id].section != SECTION_EXPECT;
-}
-
 /* What the command line may begin with: the file, if it says nothing that the run was not made by, else the kernel. */
 static int open_again(const struct session *s, const struct scenario *made, struct scenario *out)
 {
     if (made->path[0] && session_read(made->path, s->subject.paths.root, out, NULL) == 0) {
         int more = 0;
         for (int id = 0; id < KEY_COUNT; id++)
-            more |= decides(id) && scenario_said(out, (enum scenario_key_id)id) &&
+            more |= scenario_decides((enum scenario_key_id)id) && scenario_said(out, (enum scenario_key_id)id) &&
                     !scenario_said(made, (enum scenario_key_id)id);
         if (!more)
             return 0;
@@ -153,8 +148,11 @@ int session_subject(const struct session *s, char *out, size_t bytes, bool *edit
     const struct scenario *made = session_made_by(s);
     struct scenario opened;
     *edited = false;
-    if (!s->subject.has_scenario && s->subject.path[0]) {
-        put_path(&w, s->bundle.open ? s->bundle.path : s->subject.path);
+    const struct run *shown = runs_shown(&s->runs);
+    if (!s->subject.has_scenario && s->bundle.open) {
+        put_path(&w, s->bundle.path);
+    } else if (!made && shown && shown->saved) {
+        put_path(&w, shown->saved);
         return w.left ? 0 : -1;
     }
     if (!made || !s->run.trace || open_again(s, made, &opened) != 0)
@@ -164,11 +162,42 @@ int session_subject(const struct session *s, char *out, size_t bytes, bool *edit
     for (int i = 0; i < KEY_COUNT && !failed; i++) {
         const enum scenario_key_id id = (enum scenario_key_id)i;
         const char *said = scenario_said(made, id), *there = scenario_said(&opened, id);
-        if (decides(i) && said && (!there || strcmp(said, there) != 0))
+        if (scenario_decides(id) && said && (!there || strcmp(said, there) != 0))
             failed = put_key(&w, &opened, id, said) != 0;
     }
     failed = failed || put_shape(&w, &made->problem, &opened) != 0;
     scenario_free(&opened);
     *edited = is_edited(made, s->run.trace);
+    return failed || !w.left ? -1 : 0;
+}
+
+int session_settings(const struct session *s, char *out, size_t bytes)
+{
+    struct words w = {out, bytes};
+    struct scenario file;
+    bool trace = false;
+    out[0] = '\0';
+    if (!s->subject.has_scenario || !s->subject.path[0])
+        return 0;
+    if (!path_ends_in(s->subject.path, ".ini") && !path_ends_in(s->subject.path, ".cu") &&
+        (trace_is(s->subject.path, &trace, NULL) != 0 || trace))
+        return 0; /* it is opened as it is */
+    if (session_read(s->subject.path, s->subject.paths.root, &file, NULL) != 0)
+        return -1;
+    int failed = 0;
+    for (int i = 0; i < KEY_COUNT && !failed; i++) {
+        const enum scenario_key_id id = (enum scenario_key_id)i;
+        const char *now = scenario_said(&s->subject.scenario, id), *there = scenario_said(&file, id);
+        char setting[1200];
+        if (!scenario_decides(id) || (now && there && strcmp(now, there) == 0) || (!now && !there))
+            continue;
+        failed = !now || strchr(now, '\n') || strlen(now) > 1024;
+        if (!failed) {
+            snprintf(setting, sizeof setting, "%s.%s=%s\n", section_names[scenario_keys[id].section],
+                     scenario_keys[id].name, now);
+            put(&w, setting, strlen(setting));
+        }
+    }
+    scenario_free(&file);
     return failed || !w.left ? -1 : 0;
 }

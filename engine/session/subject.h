@@ -26,6 +26,7 @@ struct subject {
     char path[512];           /* the file that was opened; "": none */
     struct scenario scenario; /* of the next run: the file's, and what was set here */
     bool has_scenario;        /* false: a saved trace */
+    bool flags_shown;         /* those that a saved trace's kernel would be built with */
     struct session_setting settings[KEY_COUNT];
     struct scenario_reader reader;
     char reread[256];    /* what became of the settings when the file was read again; "": nothing to say */

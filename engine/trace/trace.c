@@ -53,6 +53,7 @@ void trace_free(struct trace *t)
         free(t->info.sources[i].text);
     free(t->info.sources);
     free(t->info.scenario);
+    free(t->info.settings);
     free(t->info.sites);
     free(t->info.events);
     launches_free(&t->info.launches);

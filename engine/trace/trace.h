@@ -76,6 +76,7 @@ struct trace_info {
     struct trace_source *sources; /* owned */
     size_t n_sources;
     char *scenario;          /* owned, the scenario file's text; NULL for an ad-hoc run */
+    char *settings;          /* owned, all that was said of the run, as scenario_settings() has it; NULL: not known */
     char scenario_name[128]; /* "double-scale" */
     char patch_name[128];    /* "" without a patch */
     char inputs[512];  /* the files that the inputs are of, "q.npy, k.npy, v.npy"; "": they are fills, or not known */

@@ -462,5 +462,7 @@ int trace_metadata_read(const struct safetensors *file, const char *path, struct
     if (safetensors_metadata(file, "attnscope.sources") &&
         read_entry(file, &(struct entry){path, "attnscope.sources", err}, t, types, read_sources) != 0)
         return -1;
+    if (read_text(file, &(struct entry){path, "attnscope.settings", err}, &t->info.settings) != 0)
+        return -1;
     return read_text(file, &(struct entry){path, "attnscope.scenario", err}, &t->info.scenario);
 }

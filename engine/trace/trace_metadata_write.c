@@ -293,6 +293,7 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     if (t->info.n_sources)
         n = put_json(out, n, "attnscope.sources", sources_value(&t->info));
     n = put_text(out, n, "attnscope.scenario", t->info.scenario);
+    n = put_text(out, n, "attnscope.settings", t->info.settings);
     for (int i = 0; i < n; i++)
         if (!out[i].value) {
             trace_metadata_free(out, n);

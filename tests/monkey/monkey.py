@@ -112,7 +112,7 @@ def leave(terminal, chance):
         terminal.settle()
         terminal.send(b"\x1b")
         terminal.settle()
-        terminal.send(b"q" if way < 0.8 else b"\x03")
+        terminal.send(b"q" if way < 0.8 else b":quit\r")
         if terminal.report(1, 1) is not None:
             return (0,)
     raise Failure("it does not leave")

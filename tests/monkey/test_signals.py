@@ -87,11 +87,12 @@ class Signals(unittest.TestCase):
         return end
 
     def interrupt(self, phase):
-        """Ctrl-C stops what is under way, then leaves."""
+        """Ctrl-C stops what is under way, q leaves."""
         terminal = self.begin(phase)
         for _ in range(20):
             terminal.send(CTRL_C)
             terminal.settle()
+            terminal.send(b"q")
             if terminal.report(1, 0.5) is not None:
                 break
         self.check_end(terminal, 0, -signal.SIGINT)

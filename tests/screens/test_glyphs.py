@@ -35,5 +35,30 @@ class Glyphs(unittest.TestCase):
         self.assertGreater(seen, 50)
 
 
+# What needs no explanation on a screen: plain English, units, names of the user's.
+PLAIN = set("""against and are as bad batch begin begins better bits build by cycles declared elements error errors exp first float
+for from gib help if in infinity inputs its kept known largest line lines lost matches mib next no not nvidia of over path place
+prev problem products reached read recorded rerun right scores seen since sm softmax steps sum tab takes the their this to type
+was what where with worse worst wrongly esc cu scalar ln cursor head heads kernels/v""".split())
+
+
+class Words(unittest.TestCase):
+    def test_headings_are_explained(self):
+        """Every word of a heading on a screen is one that :help explains."""
+        def rows(path, pattern):
+            return re.findall(pattern, (ROOT / path).read_text(encoding="utf-8"), re.M)
+        known = {word for term in rows("tui/keys/words.def", r'^WORD\("([^"]+)"') for word in term.lower().split()}
+        known |= {name for name in rows("tui/views/views.def", r'^VIEW\(\w+, "(\w+)"')}
+        known |= {name.lower() for name in rows("probes/channels.def", r"^CHANNEL\((\w+)")}
+        known |= {name for name in rows("engine/trace/events.def", r'^EVENT\(\w+, "([\w-]+)"')}
+        known |= {name for name in rows("engine/oracle/statuses.def", r'^(?:CLASS|STATUS)\(\w+, "([^"]+)"')}
+        for path in sorted((ROOT / "tests/screens").glob("*.txt")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                for title in re.findall(r"─ ([^─│┬]+?) (?=─|$)", line):
+                    words = {word.lower() for word in re.findall(r"[A-Za-z/]{2,}", title)}
+                    words -= PLAIN | known | {word for word in words if word[:-1] in known}
+                    self.assertEqual(words, set(), f"{path.name}: {title}")
+
+
 if __name__ == "__main__":
     tap.main()

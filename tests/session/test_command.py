@@ -91,6 +91,7 @@ class Command(unittest.TestCase):
             said.pop(name)
         for name in ("seconds", "scenario_name"):
             said["run"].pop(name)
+        said.pop("settings")  # the same may be said in other words
         return said
 
     def check_shown(self, name):
@@ -161,14 +162,46 @@ class Command(unittest.TestCase):
         self.see("run 2", "H1 Lq512 Lkv90", "CLEAN")
         self.check_shown("second")
 
+    def test_the_first_minutes(self):
+        """What README tells of `make run`: e, mend the line, save, and all is well; the edit stays."""
+        def demo():
+            return subprocess.run([ROOT / "packaging/demo", self.folder], cwd=ROOT, check=True, capture_output=True,
+                                  text=True).stdout
+        kernel = self.folder / "demo/attention.cu"
+        self.assertEqual(demo() + demo(), "")
+        wrong = kernel.read_text(encoding="utf-8")
+        self.assertIn("p.scale * p.scale", wrong.splitlines()[92])  # four lines above the probe
+        editor = self.folder / "vi"
+        editor.write_text("#!/bin/sh\necho \"$@\" >asked\nsed -i 's/p.scale [*] p.scale/p.scale/' \"$2\"\n", encoding="utf-8")
+        editor.chmod(0o755)
+        self.env["VISUAL"] = str(editor)
+        self.begin("demo/attention.cu", "--shape", "1,1,128,64")
+        self.see("attention.cu:97", "FAIL", "scores are scaled twice")
+        self.terminal.send(b"e")
+        self.see("CLEAN", "since run 1: S better")
+        self.assertIn("+97 ", (self.folder / "asked").read_text(encoding="utf-8"))
+        self.terminal.send(b"q")
+        self.terminal.wait("2 runs are not saved: q again leaves")
+        self.assertIn("has your edits and stays", demo())
+        self.assertNotEqual(kernel.read_text(encoding="utf-8"), wrong)
+
     def test_the_inputs_of_a_trace_in_a_kernel(self):
         self.write(64)
         self.run_it("run", "s.ini", "--patch", "it's.patch", "-o", "wrong.safetensors")
         self.begin("wrong.safetensors")
         self.see("Lq64", "FAIL")
         self.terminal.send(b"r")
-        self.terminal.wait("a saved trace has no kernel: :replay KERNEL.cu runs one on its inputs")
+        self.see("run 2", "Lq64", "FAIL", "since run 1: as before")
+        self.line("write again.ini")
+        self.terminal.wait("wrote again.ini")
+        self.assertIn("patch = ", (self.folder / "again.ini").read_text(encoding="utf-8"))
+        (self.folder / "k.cu").rename(self.folder / "k2.cu")
+        self.begin("wrong.safetensors")
+        self.see("Lq64", "FAIL")
+        self.terminal.send(b"r")
+        self.terminal.wait("its kernel is not there any more")
         self.terminal.send(ESC)
+        (self.folder / "k2.cu").rename(self.folder / "k.cu")
         self.line("replay nothing.cu")
         self.terminal.wait("nothing.cu: cannot be read: No such file")
         self.line("replay wrong.safetensors")

@@ -2,6 +2,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/base/path.h"
+#include "engine/session/look.h"
 #include "engine/trace/trace.h"
 #include "engine/verdict/facts.h"
 #include "engine/verdict/reports.h"
@@ -186,6 +187,34 @@ static const char *ended_by(const struct trace *t)
     return t && !trace_complete(t) && t->info.status_text[0] ? t->info.status_text : NULL;
 }
 
+/* Of a clean run: what of it was looked at beside its bounds, and the keys that look at more. */
+static void clean_words(const struct session *s, char *out, size_t bytes)
+{
+    const struct rounding_progress *scan = session_rounding(s);
+    const struct rounding *found = scan ? scan->result : NULL;
+    const bool checked = s->run.trace->info.checked;
+    char list[64], none[64];
+    unsigned clear = 0;
+    for (int ch = 0; found && ch < ASC_CHANNELS; ch++)
+        if (trace_has(s->run.trace, ch) && rounding_stage(found, (enum asc_channel)ch)->state == ROUNDING_NONE &&
+            (ch == asc_s || ch == asc_p || ch == asc_u))
+            clear |= 1u << ch;
+    stage_list(found ? rounding_found(found) : 0, list, sizeof list);
+    stage_list(clear, none, sizeof none);
+    if (list[0])
+        snprintf(out, bytes, "rounding of %s pulls to one side: B", list);
+    else if (scan && scan->step)
+        snprintf(out, bytes, "looking for bias (x stops)");
+    else
+        snprintf(out, bytes, "%s%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
+                 found && found->negated ? ""
+                 : none[0]               ? " (-: more surely)"
+                                         : "",
+                 checked                                                                ? "; checks clean"
+                 : s->run.trace->info.backend == BACKEND_CPU && s->subject.has_scenario ? "; c: access checks"
+                                                                                        : "");
+}
+
 static void quiet_put(const struct session *s, struct text_flow *f)
 {
     if (s->run.judgement->complete && !s->run.judgement->summary.suspicious && reports_first(s->run.trace)) {
@@ -243,9 +272,13 @@ static void quiet_put(const struct session *s, struct text_flow *f)
         row_put(f, STYLE_WARNING, "a bound or a declaration is wrong", "");
     else if (!summary->culprits && run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_UNDECLARED), words))
         row_put(f, STYLE_WARNING, words, "");
-    else if (!summary->culprits)
+    else if (!summary->culprits) {
+        if (session_verdict(s) == RUN_IS_CLEAN) {
+            clean_words(s, words, sizeof words);
+            snprintf(cores + strlen(cores), sizeof cores - strlen(cores), "%s%s", cores[0] ? "; " : "", words);
+        }
         row_put(f, STYLE_TEXT, cores, "");
-    else
+    } else
         first_bad_put(s, f, "", "");
 }
 

@@ -3,6 +3,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/session/look.h"
+#include "engine/verdict/again.h"
 #include "tui/keys/actions.h"
 #include "tui/views/view_text.h"
 #include <stdio.h>
@@ -62,12 +63,56 @@ static void add(struct key_line *line, const char *hint, enum action action)
         line->col += hint_draw(line->canvas, line->area, line->col, words, action) + 2;
 }
 
+const char *view_about(enum view_id view, const char **title)
+{
+    static const struct {
+        const char *title, *about;
+    } words[VIEW_COUNT] = {
+#define VIEW(id, name, title, ops, about) {title, about},
+#include "tui/views/views.def"
+#undef VIEW
+    };
+    *title = words[view].title;
+    return words[view].about;
+}
+
+/* One hint more; a line ends before one that has no room in it. */
+static void put_words(const char *words, int cols, char *out, size_t bytes, int *col)
+{
+    const size_t used = strlen(out);
+    const int wide = text_columns(words);
+    const bool fits = *col == 0 || *col + 2 + wide <= cols;
+    snprintf(out + used, bytes - used, "%s%s", *col == 0 ? "" : fits ? "  " : "\n", words);
+    *col = fits && *col ? *col + 2 + wide : wide;
+}
+
+void keys_words(enum view_id view, int cols, char *out, size_t bytes)
+{
+    char words[HINT_BYTES];
+    bool own = false;
+    int col = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        const char *hint = hints[i].text[0] ? hints[i].text : action_text(hints[i].action)->hint;
+        own |= hints[i].view == view;
+        if (hints[i].view == view && hint_words(hint, hints[i].action, words)[0])
+            put_words(words, cols, out, bytes, &col);
+    }
+    for (int a = 0; a < ACTION_COUNT && !own; a++) {
+        const char *hint = action_text(a)->hint;
+        if (hint[0] && hint[0] != '!' && hint_words(hint, a, words)[0])
+            put_words(words, cols, out, bytes, &col);
+    }
+}
+
 void keys_draw(struct canvas *c, struct rect area, enum view_id view)
 {
     int last = area.cols, own = 0;
     for (int a = ACTION_COUNT; a-- > 0;) {
         const char *hint = action_text(a)->hint;
         char words[HINT_BYTES];
+        if (a == ACTION_QUIT && view != VIEW_OVERVIEW)
+            hint = "!q back";
         if (hint[0] != '!' || !hint_words(hint, a, words)[0])
             continue;
         last -= text_columns(words);
@@ -97,6 +142,11 @@ const char *message_words(const struct session *s, char *room, size_t bytes, enu
     }
     change_words(&s->run.change, room, bytes);
     *style = sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_DIM;
+    if (!room[0] && s->run.judgement && s->run.judgement->asked_again && findings_open(s->run.judgement)) {
+        *style = STYLE_WARNING;
+        snprintf(room, bytes, "no cause by rules%s; next: i isolate, d operands",
+                 s->run.trace->info.backend == BACKEND_CPU ? ", checks, other orders" : "");
+    }
     return room;
 }
 

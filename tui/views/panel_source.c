@@ -223,8 +223,9 @@ static void view_source_draw(const struct session *s, struct canvas *c, const st
                  source_event_text(s), "L log");
 }
 
-static int view_source_lines(const struct session *s, int cols)
+static int view_source_lines(const struct session *s, const struct view_state *vs, int cols)
 {
+    (void)vs;
     (void)cols;
     return source_count(s) + note_rows(s);
 }

@@ -94,4 +94,9 @@ void place_words(const struct session *s, struct place place, char *out, size_t 
 void stage_list(unsigned stages, char *out, size_t bytes);                              /* "S, l" */
 void culprit_words(unsigned culprits, char *out, size_t bytes);                         /* "S alone", "S, l" */
 
+/* What a view shows, in a sentence or two. */
+const char *view_about(enum view_id view, const char **title);
+/* The keys of a view, as its key line has them, all of them, in lines of so many columns: "n/N bad  [ ] stage". */
+void keys_words(enum view_id view, int cols, char *out, size_t bytes);
+
 #endif

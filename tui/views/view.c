@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VIEW(id, name, title, ops) extern const struct view ops;
+#define VIEW(id, name, title, ops, about) extern const struct view ops;
 #include "tui/views/views.def"
 #undef VIEW
 
 const struct view *const views[VIEW_COUNT] = {
-#define VIEW(id, name, title, ops) &(ops),
+#define VIEW(id, name, title, ops, about) &(ops),
 #include "tui/views/views.def"
 #undef VIEW
 };
@@ -19,7 +19,7 @@ const struct view *const views[VIEW_COUNT] = {
 static const struct {
     const char *name, *title;
 } words[VIEW_COUNT] = {
-#define VIEW(id, name, title, ops) {name, title},
+#define VIEW(id, name, title, ops, about) {name, title},
 #include "tui/views/views.def"
 #undef VIEW
 };
@@ -64,11 +64,11 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
     c->no_memory = part.no_memory || session_lacks_memory(s);
 }
 
-int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows, int top)
+int view_clamp_top(enum view_id id, const struct session *s, const struct view_state *vs, int cols, int rows, int top)
 {
     if (!views[id]->lines)
         return 0;
-    int last = views[id]->lines(s, cols) - view_body(cols, pins_view_rows(s, rows)).rows;
+    int last = views[id]->lines(s, vs, cols) - view_body(cols, pins_view_rows(s, rows)).rows;
     if (top > last)
         top = last;
     return top > 0 ? top : 0;
@@ -76,7 +76,9 @@ int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows,
 
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows)
 {
-    return views[id]->start ? view_clamp_top(id, s, cols, rows, views[id]->start(s, cols, pins_view_rows(s, rows))) : 0;
+    const struct view_state vs = {0};
+    return views[id]->start ? view_clamp_top(id, s, &vs, cols, rows, views[id]->start(s, cols, pins_view_rows(s, rows)))
+                            : 0;
 }
 
 struct view_answer view_act(enum view_id id, const struct session *s, int cols, int rows, struct view_state *vs,
@@ -90,6 +92,6 @@ struct view_answer view_act(enum view_id id, const struct session *s, int cols, 
     if (v->count)
         vs->selected = list_selected(list_selected(vs->selected, v->count(s)) + by * times, v->count(s));
     else
-        vs->top = view_clamp_top(id, s, cols, rows, vs->top + by * times);
+        vs->top = view_clamp_top(id, s, vs, cols, rows, vs->top + by * times);
     return (struct view_answer){.does = ANSWER_DID};
 }

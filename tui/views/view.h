@@ -11,7 +11,7 @@ struct whatif_choice;
 enum { PAGE_TILES = 8 }; /* that a page is, of tiles or of elements */
 
 enum view_id {
-#define VIEW(id, name, title, ops) id,
+#define VIEW(id, name, title, ops, about) id,
 #include "tui/views/views.def"
 #include <stdbool.h>
 #undef VIEW
@@ -28,6 +28,7 @@ struct view_state {
     int selected;  /* entry of a view that is a list, from 0 */
     /* Of the picture: enum picture_scope, and which of its paints (view_picture.c). */
     int scope, paint;
+    enum view_id about; /* of the help: the view that it was asked in */
 };
 
 /* What a view makes of an action. */
@@ -58,7 +59,7 @@ struct view {
     void (*draw)(const struct session *s, struct canvas *c, const struct view_state *vs);
     /* Of views that scroll: how many lines there are in this many columns; which one comes first when the view is
        opened, and whenever what anchor() says has changed. */
-    int (*lines)(const struct session *s, int cols);
+    int (*lines)(const struct session *s, const struct view_state *vs, int cols);
     int (*start)(const struct session *s, int cols, int rows);
     int (*anchor)(const struct session *s);
     /* Of lists: how many entries there are, and which one is selected at first. */
@@ -88,7 +89,7 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
 /* Where a view other than the overview has its content. */
 struct rect view_body(int cols, int rows);
 /* vs->top within [0, lines - body rows]; 0 for views that do not scroll. */
-int view_clamp_top(enum view_id id, const struct session *s, int cols, int rows, int top);
+int view_clamp_top(enum view_id id, const struct session *s, const struct view_state *vs, int cols, int rows, int top);
 int view_start_top(enum view_id id, const struct session *s, int cols, int rows);
 
 /* What the view makes of an action: its own act(), then moves in its list or its lines. */

@@ -241,8 +241,9 @@ static void view_formats_draw(const struct session *s, struct canvas *c, const s
 }
 
 /* The longest table, and what stands above it. */
-static int view_formats_lines(const struct session *s, int cols)
+static int view_formats_lines(const struct session *s, const struct view_state *vs, int cols)
 {
+    (void)vs;
     const struct laboratory_state *x = session_looked(s);
     int most = 0;
     (void)cols;

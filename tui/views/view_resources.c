@@ -69,8 +69,9 @@ static void view_resources_draw(const struct session *s, struct canvas *c, const
     text_view_draw(s, c, vs, resources_flow);
 }
 
-static int view_resources_lines(const struct session *s, int cols)
+static int view_resources_lines(const struct session *s, const struct view_state *vs, int cols)
 {
+    (void)vs;
     return text_view_lines(s, cols, resources_flow);
 }
 

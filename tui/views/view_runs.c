@@ -71,7 +71,7 @@ static void run_row(const struct list *l, int i, struct canvas *c, struct rect l
     const struct session *s = l->of;
     const struct run *run = &s->runs.at[s->runs.n - 1 - i];
     const struct rect cut = {line.row, line.col, 1, STAGES_COL - 1};
-    char lines[32], when[16] = "";
+    char lines[32], when[16] = "", words[RUN_NAME_BYTES + 200];
     struct tm at;
     if (localtime_r(&run->at, &at))
         strftime(when, sizeof when, "%H:%M:%S", &at);
@@ -83,8 +83,14 @@ static void run_row(const struct list *l, int i, struct canvas *c, struct rect l
     stages_draw(c, line, run);
     lines_words(runs_before(&s->runs, run), run, lines, sizeof lines, &c->no_memory);
     canvas_put(c, line, 0, LINES_COL, STYLE_TEXT, lines);
-    if (run->name[0] && line.cols > NAME_COL + 10)
-        canvas_put_cut(c, line, 0, NAME_COL, STYLE_STRONG, run->name);
+    struct change change;
+    change_find(runs_before(&s->runs, run), run, &change);
+    if (line.cols > NAME_COL + 10) {
+        snprintf(words, sizeof words, "%s%s%s", run->name, run->name[0] && change.set[0] ? ", " : "", change.set);
+        canvas_put_cut(c, line, 0, NAME_COL, STYLE_STRONG, words);
+    } else if (change.set[0]) {
+        canvas_put(c, line, 0, LINES_COL, STYLE_STRONG, lines[0] ? "lines,set" : "set");
+    }
 }
 
 static void diff_flow(const struct run *before, const struct run *run, struct text_flow *f)
@@ -129,6 +135,10 @@ static void detail_flow(const struct session *s, const struct run *run, struct t
     change_find(before, run, &change);
     change_words(&change, words, sizeof words);
     const int sense = change_sense(&change);
+    if (change.set[0] && change.state == CHANGE_NOTHING) {
+        snprintf(line, sizeof line, "set since the run before: %s", change.set);
+        flow_put(f, STYLE_TEXT, line);
+    }
     if (words[0])
         flow_put(f, sense > 0 ? STYLE_BAD : sense < 0 ? STYLE_OK : STYLE_TEXT, words);
     lines_words(before, run, lines, sizeof lines, &f->canvas->no_memory);
@@ -160,7 +170,7 @@ static void titles_draw(struct canvas *c, struct rect line)
         canvas_put(c, line, 0, STAGES_COL + ch * STAGE_COLS, STYLE_DIM, channel_label(ch));
     canvas_put(c, line, 0, LINES_COL, STYLE_DIM, "lines");
     if (line.cols > NAME_COL + 10)
-        canvas_put(c, line, 0, NAME_COL, STYLE_DIM, "name");
+        canvas_put(c, line, 0, NAME_COL, STYLE_DIM, "name, what was set");
 }
 
 static void view_runs_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
@@ -216,8 +226,9 @@ static void view_changes_draw(const struct session *s, struct canvas *c, const s
     text_view_draw(s, c, vs, changes_flow);
 }
 
-static int view_changes_lines(const struct session *s, int cols)
+static int view_changes_lines(const struct session *s, const struct view_state *vs, int cols)
 {
+    (void)vs;
     return text_view_lines(s, cols, changes_flow);
 }
 

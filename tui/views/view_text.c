@@ -195,10 +195,22 @@ static void commands_flow(struct text_flow *f)
     flow_put(f, STYLE_TEXT, "");
 }
 
-static void help_flow(const struct session *s, struct text_flow *f)
+/* What the view shows where the help was asked, and its own keys. */
+static void about_flow(enum view_id about, struct text_flow *f)
+{
+    char keys[512];
+    const char *title, *words = view_about(about, &title);
+    flow_put(f, STYLE_STRONG, title);
+    flow_put(f, STYLE_TEXT, words);
+    keys_words(about, f->area.cols, keys, sizeof keys);
+    flow_put(f, STYLE_KEY, keys);
+    flow_put(f, STYLE_TEXT, "");
+}
+
+static void help_flow(enum view_id about, struct text_flow *f)
 {
     char line[256];
-    (void)s;
+    about_flow(about, f);
     keys_flow(f);
     commands_flow(f);
     flow_put(f, STYLE_STRONG, "marks of tiles, heads and elements");
@@ -250,29 +262,37 @@ static void view_log_draw(const struct session *s, struct canvas *c, const struc
     text_view_draw(s, c, vs, log_flow);
 }
 
-static int view_log_lines(const struct session *s, int cols)
+static int view_log_lines(const struct session *s, const struct view_state *vs, int cols)
 {
+    (void)vs;
     return text_view_lines(s, cols, log_flow);
 }
 
 /* The newest lines, unless an error or an event stands at the top. */
 static int view_log_start(const struct session *s, int cols, int rows)
 {
-    return s->job.phase == PHASE_FAILED || session_event(s) ? 0 : view_log_lines(s, cols) - view_body(cols, rows).rows;
+    return s->job.phase == PHASE_FAILED || session_event(s)
+               ? 0
+               : text_view_lines(s, cols, log_flow) - view_body(cols, rows).rows;
 }
 
-static int view_help_lines(const struct session *s, int cols)
+static int view_help_lines(const struct session *s, const struct view_state *vs, int cols)
 {
-    return text_view_lines(s, cols, help_flow);
+    (void)s;
+    struct text_flow f = {.area = {0, 0, 0, cols - 2}};
+    help_flow(vs->about, &f);
+    return f.line;
 }
 
 static void view_help_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
     char right[64];
-    const int lines = view_help_lines(s, c->cols);
+    const struct rect body = view_body(c->cols, c->rows);
+    const int lines = view_help_lines(s, vs, c->cols);
     snprintf(right, sizeof right, "line %d of %d", vs->top + 1, lines);
-    view_frame_draw(s, c, VIEW_HELP, "keys", lines > view_body(c->cols, c->rows).rows ? right : NULL);
-    text_view_draw(s, c, vs, help_flow);
+    view_frame_draw(s, c, VIEW_HELP, "help", lines > body.rows ? right : NULL);
+    struct text_flow f = {.canvas = c, .area = {body.row, 1, body.rows, body.cols - 2}, .top = vs->top};
+    help_flow(vs->about, &f);
 }
 
 const struct view view_log = {.draw = view_log_draw, .lines = view_log_lines, .start = view_log_start};

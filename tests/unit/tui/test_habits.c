@@ -99,7 +99,7 @@ static void the_cursor_is_where_it_was_left(void **state)
     screen_send(&s, "\033[<0;16;9M\033[<32;21;9M\033[<0;21;9m");
     assert_true(screen_wait(&s, "─ S head 0/1 ───────┬"));
     leave(&s, "q");
-    snprintf(expected, sizeof expected, "20\ts[b0,h0,q0,k1] r1 c2\t%s\n", trace);
+    snprintf(expected, sizeof expected, "open %s\nat s[b0,h0,q0,k1] r1 c2\nsplit 20\n", trace);
     assert_string_equal(read_recent(), expected);
     OPEN(&s, TRACE);
     assert_true(screen_wait(&s, "S[h0,q0,k1] row 1"));
@@ -122,10 +122,10 @@ static void the_configuration_decides(void **state)
     struct stat status;
     write_file("config/attnscope/config.ini", "[screen]\nremember = no\nstart = tile\nmouse = no\n[keys]\nquit = Q\n");
     OPEN(&s, TRACE);
-    assert_true(screen_wait(&s, "Q quit"));
+    assert_true(screen_wait(&s, "Q back"));
     assert_true(screen_wait(&s, "─ cursor ─"));
     assert_int_equal(s.mouse, VTERM_PROP_MOUSE_NONE);
-    leave(&s, "qQ");
+    leave(&s, "qQQ");
     assert_int_not_equal(stat(recent, &status), 0);
     write_file("config/attnscope/config.ini", "[screen]\n\nstart = nowhere\n");
     OPEN(&s, TRACE);
@@ -136,20 +136,33 @@ static void the_configuration_decides(void **state)
     screen_close(&s);
 }
 
-static void a_state_without_sense_is_passed_over(void **state)
+/* Marks, pins and stop conditions come back with the file; what is damaged costs one line. */
+static void what_was_set_comes_back(void **state)
 {
     (void)state;
     struct screen s;
-    char text[12000], expected[PATH_MAX + 64];
-    int used = snprintf(text, sizeof text, "x\ty\n0\tnonsense\t%s\n99999\t\t/a\n0\t\trelative\n", trace);
+    char text[12000], expected[PATH_MAX + 256];
+    int used = snprintf(text, sizeof text,
+                        "x\ty\nopen relative\nat s k1\nopen %s\nat nonsense\nmark a s k1 r2 c3\nmark ? s k0\n"
+                        "pin m[b0,h0,q1,k0] r1 c0\nstop s off > 8\nstop nonsense\nsplit -1\n",
+                        trace);
     memset(text + used, 'z', 5000);
-    snprintf(text + used + 5000, sizeof text - (size_t)used - 5000, "\n0\ts k1\t/b\n");
+    snprintf(text + used + 5000, sizeof text - (size_t)used - 5000, "\nopen /b\nset shape.q_len=5\nat s k1\n");
     write_file("state/attnscope/recent", text);
     OPEN(&s, TRACE);
     assert_true(screen_wait(&s, "FAIL"));
+    assert_true(screen_wait(&s, "line 1 makes no sense and is passed over"));
+    screen_send(&s, "'a");
+    assert_true(screen_wait(&s, "S[h0,q0,k1] row 2"));
+    screen_send(&s, ":stops\r");
+    assert_true(screen_wait(&s, "1  s off > 8"));
+    screen_send(&s, "g");
     assert_true(screen_wait(&s, "S[h0,q0,k0]"));
     leave(&s, "q");
-    snprintf(expected, sizeof expected, "0\ts[b0,h0,q0,k0] r0 c0\t%s\n0\ts k1\t/b\n", trace);
+    snprintf(expected, sizeof expected,
+             "open %s\nat s[b0,h0,q0,k0] r0 c0\nmark a s[b0,h0,q0,k1] r2 c3\npin m[b0,h0,q1,k0] r1 c0\n"
+             "stop s off > 8\nopen /b\nset shape.q_len=5\nat s k1\n",
+             trace);
     assert_string_equal(read_recent(), expected);
 }
 
@@ -160,13 +173,13 @@ static void the_list_is_bounded(void **state)
     char text[4096];
     int used = 0, lines = 0;
     for (int i = 0; i < 40; i++)
-        used += snprintf(text + used, sizeof text - (size_t)used, "0\t\t/file%d\n", i);
+        used += snprintf(text + used, sizeof text - (size_t)used, "open /file%d\n", i);
     write_file("state/attnscope/recent", text);
     OPEN(&s, TRACE);
     assert_true(screen_wait(&s, "FAIL"));
     leave(&s, "q");
-    for (const char *c = read_recent(); *c; c++)
-        lines += *c == '\n';
+    for (const char *c = read_recent(); (c = strstr(c, "open ")); c++)
+        lines++;
     assert_int_equal(lines, 20);
     assert_null(strstr(read_recent(), "/file19\n"));
 }
@@ -181,10 +194,10 @@ static void the_last_files_are_offered(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
     assert_non_null(strstr(screen_text(&s), "attnscope: expected SCENARIO|KERNEL.cu|TRACE"));
     screen_close(&s);
-    snprintf(text, sizeof text, "0\t\t/nowhere/gone.ini\n0\t\t%s\n", trace);
+    snprintf(text, sizeof text, "open /nowhere/gone.ini\nset fill.seed=7\nopen %s\n", trace);
     write_file("state/attnscope/recent", text);
     open_with(&s, (const char *const[]){NULL}, NULL, NULL);
-    assert_true(screen_wait(&s, "▶ /nowhere/gone.ini"));
+    assert_true(screen_wait(&s, "▶ /nowhere/gone.ini  fill.seed=7"));
     screen_resize(&s, 5, 2);
     screen_resize(&s, 80, 24);
     screen_send(&s, "jj\r");
@@ -194,7 +207,7 @@ static void the_last_files_are_offered(void **state)
     open_with(&s, (const char *const[]){NULL}, NULL, NULL);
     assert_true(screen_wait(&s, "▶ /"));
     screen_send(&s, "\033[<0;5;4M"); /* the second line */
-    assert_true(screen_wait(&s, "▶ /nowhere/gone.ini"));
+    assert_true(screen_wait(&s, "▶ /nowhere/gone.ini  fill.seed=7"));
     screen_send(&s, "\033[<0;5;4M"); /* once more: opens it */
     status = screen_wait_exit(&s);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
@@ -218,7 +231,7 @@ static void expect_copied(const char *key, const char *bytes, const char *one, c
     assert_true(screen_wait(&s, "copied: "));
     if (!raw_find(&s, bytes, strlen(bytes)))
         fail_msg("'%s' was not written", bytes + 1);
-    leave(&s, "q");
+    leave(&s, "qq");
 }
 
 static void copies_go_to_the_clipboard(void **state)
@@ -293,7 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_cursor_is_where_it_was_left, set_up),
         cmocka_unit_test_setup(the_configuration_decides, set_up),
-        cmocka_unit_test_setup(a_state_without_sense_is_passed_over, set_up),
+        cmocka_unit_test_setup(what_was_set_comes_back, set_up),
         cmocka_unit_test_setup(the_list_is_bounded, set_up),
         cmocka_unit_test_setup(the_last_files_are_offered, set_up),
         cmocka_unit_test_setup(copies_go_to_the_clipboard, set_up),
