@@ -6,6 +6,7 @@
 #include "engine/base/utf8.h"
 #include "engine/run/resources.h"
 #include "engine/session/look.h"
+#include "engine/trace/own_values.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/again.h"
 #include "engine/verdict/exactness.h"
@@ -285,9 +286,10 @@ static json_t *facts_json(const struct session *s, unsigned kinds, run_fact_take
 static json_t *lost_json(const struct trace *t)
 {
     json_t *json = json_array();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_CHANNELS + plan_values(&t->plan); ch++)
         if (trace_dropped(t, ch) || trace_mistyped(t, ch))
-            json_array_append_new(json, json_pack("{s:s, s:I, s:I}", "channel", channel_name(ch), "out_of_range",
+            json_array_append_new(json, json_pack("{s:s, s:I, s:I}", "channel",
+                                                  plan_channel_name(&t->plan, (enum asc_channel)ch), "out_of_range",
                                                   (json_int_t)trace_dropped(t, ch), "mistyped",
                                                   (json_int_t)trace_mistyped(t, ch)));
     return json;
@@ -439,6 +441,31 @@ static json_t *state_break_json(const struct session *s)
                      "row", b->row, "broken", broken);
 }
 
+/* Of the kernel's own values. */
+static json_t *values_json(const struct session *s)
+{
+    const struct asc_plan *plan = &s->run.trace->plan;
+    json_t *json = json_object();
+    for (int i = 0; i < plan_values(plan); i++) {
+        const struct own_count *n = &s->run.judgement->summary.own[i];
+        json_t *value =
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "columns", own_value_cols[plan->value[i].cols],
+                      "dtype", dtype_name((enum dtype)plan->value[i].dtype), "recorded", (json_int_t)n->written,
+                      "unwritten", (json_int_t)n->unwritten, "nan", (json_int_t)n->nan, "inf", (json_int_t)n->inf,
+                      "min", n->finite ? report_json_number(n->low) : json_null(), "max",
+                      n->finite ? report_json_number(n->high) : json_null(), "first_nan",
+                      n->first_nan.slot < 0 ? json_null() : json_object());
+        if (n->first_nan.slot >= 0) {
+            json_t *at = json_object_get(value, "first_nan");
+            report_json_put_at(at, trace_slot_place(s->run.trace, n->first_nan.slot), n->first_nan.kv);
+            json_object_set_new(at, "row", json_integer(n->row));
+            json_object_set_new(at, "col", json_integer(n->col));
+        }
+        json_object_set_new(json, plan->value[i].name, value);
+    }
+    return json;
+}
+
 static void put_judgement(json_t *json, const struct session *s)
 {
     const struct judgement *j = s->run.judgement;
@@ -458,6 +485,8 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "culprits", channels_json(j->summary.culprits));
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);
+    if (plan_values(&s->run.trace->plan))
+        json_object_set_new(json, "values", values_json(s));
     json_object_set_new(json, "findings", findings);
     json_object_set_new(json, "mask", mask_json(s));
     json_object_set_new(json, "onset", onset_json(s));

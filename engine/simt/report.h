@@ -3,6 +3,7 @@
 #define SIMT_REPORT_H
 
 #include "engine/simt/worker.h"
+#include "engine/trace/layout.h"
 
 /* One report: what, where (file NULL: where the thread stands), whose thread (NULL: that which runs), a
    sentence. The same kind at the same line, called from the same line of the kernel's body, is reported once a launch.
@@ -16,6 +17,7 @@ bool report_same_place(const struct simt_frame *a, const struct simt_frame *b);
 void report_send(struct simt_report *report, const struct fiber *who);
 
 void recorders_begin_run(void);
+void recorders_take_values(const struct asc_value values[ASC_OWN_CHANNELS]); /* the kernel's own, for their names */
 void recorders_begin_launch(void); /* forgets which block recorded what (recorders.c) */
 void report_begin_launch(void);    /* forgets what has been reported, and the error */
 const char *report_error(void);    /* sentence of the launch's first fatal report, or NULL */

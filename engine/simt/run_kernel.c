@@ -242,6 +242,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         unmap_traces(&mappings);
         return;
     }
+    recorders_take_values(plan.value);
     struct arrays arrays;
     if (arrays_make(&arrays, kernel, &plan, &problem, &err) != 0) {
         say_refused(result, &err);

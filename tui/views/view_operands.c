@@ -225,7 +225,7 @@ static void view_operands_draw(const struct session *s, struct canvas *c, const 
     (void)vs;
     place_words(s, session_place(s), tile, sizeof tile);
     snprintf(title, sizeof title, "operands of %s r%d c%d", tile, s->at.cursor.row, s->at.cursor.col);
-    snprintf(right, sizeof right, "%s = %s", channel_label(s->at.cursor.channel),
+    snprintf(right, sizeof right, "%s = %s", session_label(s, s->at.cursor.channel),
              s->run.trace ? conventions_formula(&s->run.trace->conventions, s->at.cursor.channel)
                           : channel_formula(s->at.cursor.channel));
     view_frame_draw(s, c, VIEW_OPERANDS, title, right);
