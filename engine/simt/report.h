@@ -23,6 +23,10 @@ void report_begin_launch(void);    /* forgets what has been reported, and the er
 const char *report_error(void);    /* sentence of the launch's first fatal report, or NULL */
 void report_set_error(const char *text);
 
+/* stands.c: where the warps of a worker's block stand is reported from that worker's thread, within a moment. */
+void stands_begin(void);
+void stands_ask(pthread_t worker);
+
 /* locate.c. locate_init may be called again. */
 void locate_init(void);
 /* The user's own frames. */

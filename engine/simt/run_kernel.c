@@ -72,6 +72,11 @@ void debuggee_array_free(void *array)
     free(array);
 }
 
+void debuggee_where(void)
+{
+    simt_where();
+}
+
 void debuggee_arm(void)
 {
     atomic_store(&cancelled, false);
