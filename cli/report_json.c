@@ -9,6 +9,7 @@
 #include "engine/trace/own_values.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/again.h"
+#include "engine/verdict/element_code.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/facts.h"
 #include "engine/verdict/masks.h"
@@ -221,6 +222,24 @@ static void put_rule(const struct session *s, const struct finding *f, json_t *j
                                       f->runner_up.bits, "cost", f->runner_up.price));
 }
 
+/* Of a finding's first element, where that is a code; NULL: it is none. */
+static json_t *code_json(const struct session *s, const struct finding *f)
+{
+    struct element_code c;
+    if (f->loop || f->first.slot < 0 || !element_code(s->run.trace, f->first, f->row, f->col, NAN, &c))
+        return NULL;
+    const struct code_neighbor *const beside[] = {&c.below, &c.above};
+    json_t *json = json_pack("{s:s, s:i, s:o, s:o, s:o}", "dtype", dtype_name(c.type), "code", (int)c.code, "scale",
+                             report_json_number(c.scale), "value", report_json_number(c.value), "given",
+                             isnan(c.given) ? json_null() : report_json_number(c.given));
+    for (int i = 0; i < 2; i++)
+        json_object_set_new(json, i ? "above" : "below",
+                            !beside[i]->is ? json_null()
+                                           : json_pack("{s:i, s:o}", "code", (int)beside[i]->code, "value",
+                                                       report_json_number(beside[i]->value)));
+    return json;
+}
+
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
     const struct trace_site *site = finding_site(f, s->run.trace);
@@ -245,6 +264,9 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         put_rule(s, f, json);
     if (f->found_by != FOUND_BY_RUN)
         json_object_set_new(json, "found_by", json_string(found_by_name(f->found_by)));
+    json_t *code = code_json(s, f);
+    if (code)
+        json_object_set_new(json, "code", code);
     char edge[FACT_WORDS_BYTES];
     if (run_fact_first_of(s->run.judgement, s->run.trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));

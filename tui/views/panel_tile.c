@@ -342,6 +342,18 @@ void bound_words(const struct session *s, char *out, size_t bytes)
         bound_formula(s->at.cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
 }
 
+int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES])
+{
+    const struct tile_detail *d = &s->tile.detail;
+    const int row = s->at.cursor.row, col = s->at.cursor.col;
+    struct element_code code;
+    if (!s->run.trace || !cursor_has_detail(s) || row >= d->rows || col >= d->cols ||
+        !element_code(s->run.trace, session_place(s), row, col, d->want_local[row * d->cols + col], &code))
+        return 0;
+    element_code_words(&code, out);
+    return CODE_LINES;
+}
+
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     if (!cursor_has_detail(s))

@@ -82,6 +82,10 @@ static int steps_draw(const struct session *s, struct canvas *c, struct rect are
         line_draw(c, area, row++, &d->step[i], STYLE_TEXT);
     result_draw(s, c, area, row);
     row += 2;
+    char lines[CODE_LINES][CODE_LINE_BYTES];
+    const int n = code_lines(s, lines);
+    for (int i = 0; i < n; i++)
+        canvas_put_cut(c, area, row++, 1, STYLE_TEXT, lines[i]);
     if (d->note[0])
         canvas_put(c, area, row++, 1, STYLE_WARNING, d->note);
     return row;
