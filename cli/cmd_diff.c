@@ -32,9 +32,20 @@ static void write_run(const struct comparison *c, int run, FILE *out)
     fputs("\n", out);
 }
 
-static void write_channel(const struct channel_difference *d, enum asc_channel ch, FILE *out)
+/* How many there are, the kernel's own values of the first run last; and the name of each. */
+static int channels_of(const struct comparison *c)
 {
-    fprintf(out, "%-6s", channel_name(ch));
+    return ASC_CHANNELS + plan_values(&c->t[0]->plan);
+}
+
+static const char *name_of(const struct comparison *c, int ch)
+{
+    return plan_channel_name(&c->t[0]->plan, (enum asc_channel)ch);
+}
+
+static void write_channel(const struct channel_difference *d, const char *name, FILE *out)
+{
+    fprintf(out, "%-6s", name);
     if (!d->in[0] || !d->in[1] || !d->compared) {
         fprintf(out, "  %s\n",
                 !d->in[0] && !d->in[1] ? "recorded in neither"
@@ -53,15 +64,18 @@ static void write_channel(const struct channel_difference *d, enum asc_channel c
 
 static void write_notes(const struct comparison *c, FILE *out)
 {
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < channels_of(c); ch++) {
         const struct channel_difference *d = &c->d.channel[ch];
-        const char *name = channel_name((enum asc_channel)ch);
+        const char *name = name_of(c, ch);
         if (d->nan)
             fprintf(out, "note: %" PRIu64 " elements of %s are NaN in both runs, %" PRIu64 " with different bits\n",
                     d->nan, name, d->nan_bits);
         if (d->unwritten)
             fprintf(out, "note: %" PRIu64 " elements of %s were written in neither run\n", d->unwritten, name);
-        if (d->unbounded)
+        if (d->unbounded && channel_is_own((enum asc_channel)ch))
+            fprintf(out, "note: %" PRIu64 " elements of %s differ: it is the kernel's own, no bound is known\n",
+                    d->unbounded, name);
+        else if (d->unbounded)
             fprintf(out, "note: %" PRIu64 " elements of %s differ and have no bound: they count as out of bounds\n",
                     d->unbounded, name);
         if (d->lost[0] != d->lost[1])
@@ -126,8 +140,8 @@ static void write_text(const struct comparison *c, FILE *out)
     write_run(c, 1, out);
     fprintf(out, "%-6s%12s  %9s  %9s  %9s  %9s  %9s  %8s  %8s\n", "", "elements", "same bits", "largest", "ulp",
             "of bounds", "beyond", "classes", "coverage");
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        write_channel(&c->d.channel[ch], (enum asc_channel)ch, out);
+    for (int ch = 0; ch < channels_of(c); ch++)
+        write_channel(&c->d.channel[ch], name_of(c, ch), out);
     if (!difference_exact(&c->d))
         fputs("the part of a difference that upstream differences do not explain, in bounds\n", out);
     write_notes(c, out);
@@ -146,7 +160,7 @@ static json_t *first_json(const struct difference_place *first)
 {
     if (first->order == UINT64_MAX)
         return json_null();
-    json_t *json = json_pack("{s:s}", "channel", channel_name(first->channel));
+    json_t *json = json_pack("{s:s}", "channel", first->own[0] ? first->own : channel_name(first->channel));
     report_json_put_at(json, first->place, first->kv);
     json_object_set_new(json, "row", json_integer(first->row));
     json_object_set_new(json, "col", json_integer(first->col));
@@ -202,8 +216,8 @@ static json_t *run_json(const struct comparison *c, int run)
 static json_t *comparison_json(const struct comparison *c)
 {
     json_t *channels = json_object();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        json_object_set_new(channels, channel_name((enum asc_channel)ch), channel_json(&c->d.channel[ch]));
+    for (int ch = 0; ch < channels_of(c); ch++)
+        json_object_set_new(channels, name_of(c, ch), channel_json(&c->d.channel[ch]));
     const struct difference_place first = difference_first(&c->d, c->o->exact || difference_within(&c->d));
     return json_pack("{s:s, s:b, s:[o, o], s:{s:I, s:I, s:I, s:I, s:I}, s:b, s:s, s:o, s:o}", "verdict",
                      verdict_word(c), "exact", c->o->exact, "runs", run_json(c, 0), run_json(c, 1), "slots", "all",

@@ -6,6 +6,7 @@
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/judgement.h"
+#include "engine/verdict/own.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -35,7 +36,9 @@ static void lay_out(struct arrays *a)
     const struct asc_problem *p = &a->t->problem;
     const struct layout *l = &a->t->layout;
     const enum asc_channel ch = a->channel;
-    const bool of_keys = ch == asc_k || ch == asc_v, by_key = ch == asc_s || ch == asc_p;
+    const bool of_keys = ch == asc_k || ch == asc_v,
+               by_key = ch == asc_s || ch == asc_p ||
+                        (channel_is_own(ch) && a->t->plan.value[ch - ASC_CHANNELS].cols == ASC_COLS_BC);
     const size_t cols = (size_t)(l->channel[ch].dtype >= 0 ? l->channel[ch].cols : channel_cols(ch, &a->t->plan, p)),
                  bc = (size_t)a->t->plan.bc;
     a->dtype = (enum dtype)(l->channel[ch].dtype >= 0 ? l->channel[ch].dtype : ch == asc_o ? l->o.dtype : l->lse.dtype);
@@ -78,6 +81,15 @@ static int fill(struct arrays *a, const struct judgement *j, int slot, struct ju
     for (size_t i = 0; i < KINDS * a->block; i++)
         a->of[0][i] = NAN;
     if (slot < 0)
+        return 0;
+    for (int kv = 0; channel_is_own(a->channel) && kv < a->t->layout.kv_tiles; kv++) {
+        struct tile_detail d;
+        if (own_detail(a->t, (struct place){slot, kv, a->channel}, &d) != 0)
+            return -1;
+        take(a, &d);
+        tile_detail_free(&d);
+    }
+    if (channel_is_own(a->channel))
         return 0;
     if (slot_case_make(a->t, slot, &c) != 0)
         return -1;
@@ -146,14 +158,17 @@ static int write_arrays(struct arrays *a, const char *path, struct err *err)
 int command_values(const struct options *o, struct err *err)
 {
     const char *path = o->files[0], *name = o->files[1];
-    const int channel = channel_from_name(name);
     struct trace *t;
-    if (channel < 0)
-        return err_set(err, ERR_USAGE, "values", "no channel is named '%s'; attnscope docs channels lists them", name);
     if (!o->output)
         return err_set(err, ERR_USAGE, "values", "expected --save FILE");
     if (trace_open(path, &t, err) != 0)
         return -1;
+    const int channel = plan_channel_from_name(&t->plan, name);
+    if (channel < 0) {
+        trace_free(t);
+        return err_set(err, ERR_USAGE, "values",
+                       "no channel is named '%s', and no value of this run; attnscope docs channels lists them", name);
+    }
     struct arrays a = {.channel = (enum asc_channel)channel, .t = t};
     int status = 0;
     if (!trace_has(t, a.channel))

@@ -6,8 +6,10 @@
 #include "engine/base/utf8.h"
 #include "engine/run/resources.h"
 #include "engine/session/look.h"
+#include "engine/trace/own_values.h"
 #include "engine/trace/trace_file.h"
 #include "engine/verdict/again.h"
+#include "engine/verdict/element_code.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/facts.h"
 #include "engine/verdict/masks.h"
@@ -220,6 +222,24 @@ static void put_rule(const struct session *s, const struct finding *f, json_t *j
                                       f->runner_up.bits, "cost", f->runner_up.price));
 }
 
+/* Of a finding's first element, where that is a code; NULL: it is none. */
+static json_t *code_json(const struct session *s, const struct finding *f)
+{
+    struct element_code c;
+    if (f->loop || f->first.slot < 0 || !element_code(s->run.trace, f->first, f->row, f->col, NAN, &c))
+        return NULL;
+    const struct code_neighbor *const beside[] = {&c.below, &c.above};
+    json_t *json = json_pack("{s:s, s:i, s:o, s:o, s:o}", "dtype", dtype_name(c.type), "code", (int)c.code, "scale",
+                             report_json_number(c.scale), "value", report_json_number(c.value), "given",
+                             isnan(c.given) ? json_null() : report_json_number(c.given));
+    for (int i = 0; i < 2; i++)
+        json_object_set_new(json, i ? "above" : "below",
+                            !beside[i]->is ? json_null()
+                                           : json_pack("{s:i, s:o}", "code", (int)beside[i]->code, "value",
+                                                       report_json_number(beside[i]->value)));
+    return json;
+}
+
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
     const struct trace_site *site = finding_site(f, s->run.trace);
@@ -244,6 +264,9 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         put_rule(s, f, json);
     if (f->found_by != FOUND_BY_RUN)
         json_object_set_new(json, "found_by", json_string(found_by_name(f->found_by)));
+    json_t *code = code_json(s, f);
+    if (code)
+        json_object_set_new(json, "code", code);
     char edge[FACT_WORDS_BYTES];
     if (run_fact_first_of(s->run.judgement, s->run.trace, f, FACT_SET(FACT_EDGE), edge))
         json_object_set_new(json, "edge", report_json_text(edge));
@@ -285,9 +308,10 @@ static json_t *facts_json(const struct session *s, unsigned kinds, run_fact_take
 static json_t *lost_json(const struct trace *t)
 {
     json_t *json = json_array();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_CHANNELS + plan_values(&t->plan); ch++)
         if (trace_dropped(t, ch) || trace_mistyped(t, ch))
-            json_array_append_new(json, json_pack("{s:s, s:I, s:I}", "channel", channel_name(ch), "out_of_range",
+            json_array_append_new(json, json_pack("{s:s, s:I, s:I}", "channel",
+                                                  plan_channel_name(&t->plan, (enum asc_channel)ch), "out_of_range",
                                                   (json_int_t)trace_dropped(t, ch), "mistyped",
                                                   (json_int_t)trace_mistyped(t, ch)));
     return json;
@@ -439,6 +463,31 @@ static json_t *state_break_json(const struct session *s)
                      "row", b->row, "broken", broken);
 }
 
+/* Of the kernel's own values. */
+static json_t *values_json(const struct session *s)
+{
+    const struct asc_plan *plan = &s->run.trace->plan;
+    json_t *json = json_object();
+    for (int i = 0; i < plan_values(plan); i++) {
+        const struct own_count *n = &s->run.judgement->summary.own[i];
+        json_t *value =
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "columns", own_value_cols[plan->value[i].cols],
+                      "dtype", dtype_name((enum dtype)plan->value[i].dtype), "recorded", (json_int_t)n->written,
+                      "unwritten", (json_int_t)n->unwritten, "nan", (json_int_t)n->nan, "inf", (json_int_t)n->inf,
+                      "min", n->finite ? report_json_number(n->low) : json_null(), "max",
+                      n->finite ? report_json_number(n->high) : json_null(), "first_nan",
+                      n->first_nan.slot < 0 ? json_null() : json_object());
+        if (n->first_nan.slot >= 0) {
+            json_t *at = json_object_get(value, "first_nan");
+            report_json_put_at(at, trace_slot_place(s->run.trace, n->first_nan.slot), n->first_nan.kv);
+            json_object_set_new(at, "row", json_integer(n->row));
+            json_object_set_new(at, "col", json_integer(n->col));
+        }
+        json_object_set_new(json, plan->value[i].name, value);
+    }
+    return json;
+}
+
 static void put_judgement(json_t *json, const struct session *s)
 {
     const struct judgement *j = s->run.judgement;
@@ -458,6 +507,8 @@ static void put_judgement(json_t *json, const struct session *s)
     json_object_set_new(json, "culprits", channels_json(j->summary.culprits));
     json_object_set_new(json, "suspicious", channels_json(j->summary.suspicious));
     json_object_set_new(json, "stages", stages);
+    if (plan_values(&s->run.trace->plan))
+        json_object_set_new(json, "values", values_json(s));
     json_object_set_new(json, "findings", findings);
     json_object_set_new(json, "mask", mask_json(s));
     json_object_set_new(json, "onset", onset_json(s));

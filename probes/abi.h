@@ -28,6 +28,11 @@ enum asc_channel {
     ASC_CHANNELS
 };
 
+/* Behind them a kernel's own: the values that ASC_VALUES declares, in its order. They exist once per q and kv tile, and
+   nothing is known of them but what asc_plan.value says. */
+#define ASC_OWN_CHANNELS 8
+#define ASC_ALL_CHANNELS (ASC_CHANNELS + ASC_OWN_CHANNELS)
+
 enum asc_causal {
     ASC_CAUSAL_NONE,
     ASC_CAUSAL_TOP_LEFT,    /* query i sees keys 0..i */
@@ -348,6 +353,16 @@ static inline uint64_t asc_keep_count(const struct asc_problem *problem)
    t % kv_splits; or as a table says for each (batch, head, q tile), see asc_kernel.state. */
 enum asc_kv_deal { ASC_DEAL_RANGES, ASC_DEAL_ROUND_ROBIN, ASC_DEAL_MAP };
 
+/* What columns of a value of the kernel's own are. */
+enum asc_extent_of_cols { ASC_COLS_ONE, ASC_COLS_BC, ASC_COLS_HEAD_DIM, ASC_COLS_HEAD_DIM_V };
+
+/* A value of the kernel's own, see ASC_VALUES. */
+struct asc_value {
+    char name[24]; /* "": there is none */
+    int32_t cols;  /* enum asc_extent_of_cols; rows are those of the q tile */
+    int32_t dtype; /* enum asc_dtype */
+};
+
 /* How a kernel tiles this problem: q tiles of br rows, kv tiles of bc rows. */
 struct asc_plan {
     int32_t br, bc;
@@ -363,6 +378,7 @@ struct asc_plan {
     int32_t kv_deal; /* enum asc_kv_deal */
     int32_t l_lanes; /* convention l_lanes, taken from the registration: a plan function leaves it alone */
     uint64_t workspace_bytes;
+    struct asc_value value[ASC_OWN_CHANNELS]; /* taken from ASC_VALUES: a plan function leaves them alone */
     /* What the kernel promises on normal inputs: most that O is from float64 of the inputs as they were before anything
        was quantized. 0: nothing. `attnscope check KERNEL.cu` holds it to that. */
     float error_limit;
@@ -548,17 +564,17 @@ struct asc_device {
     unsigned char *trace;  /* the live trace, as the device sees it: where its values are */
     unsigned char *stamps; /* the same of its stamps, in the process's own memory */
     const int32_t *slot;   /* [batch][heads][q_tiles] -> slot number, -1 = not recorded */
-    uint64_t *dropped;     /* [ASC_CHANNELS] values that had no place in the trace */
-    uint64_t *mistyped;    /* [ASC_CHANNELS] values whose C++ type is not the channel's declared type */
+    uint64_t *dropped;     /* [ASC_ALL_CHANNELS] values that had no place in the trace */
+    uint64_t *mistyped;    /* [ASC_ALL_CHANNELS] values whose C++ type is not the channel's declared type */
     /* Feeding (ASC_MODE 2). */
     const unsigned char *fed; /* a second trace of the same layout, as the device sees it; NULL: nothing is fed */
-    uint64_t *unfed;          /* [ASC_CHANNELS] values of fed channels that are const: not overwritten */
+    uint64_t *unfed;          /* [ASC_ALL_CHANNELS] values of fed channels that are const: not overwritten */
     uint32_t feed;            /* set of 1u << enum asc_channel */
     /* Shared memory behind the kernel's own dynamic bytes, for the probes of so many warps; ASC_LAUNCH says it. */
     uint32_t staging_offset, staging_warps;
     int32_t batch, heads, q_tiles, br, warps; /* br: queries of a q tile */
-    struct asc_channel_map channel[ASC_CHANNELS];
-    struct asc_stamp_map stamp[ASC_CHANNELS];
+    struct asc_channel_map channel[ASC_ALL_CHANNELS];
+    struct asc_stamp_map stamp[ASC_ALL_CHANNELS];
 };
 
 /* The probes of one translation unit: device code of one cannot see the variables of another, so that each has a state
@@ -577,6 +593,7 @@ struct asc_noted_module {
     uint32_t abi, state_bytes;      /* ASC_ABI_VERSION, sizeof(struct asc_device) */
     int32_t mode, unused;           /* ASC_MODE */
     const char *file;               /* of the translation unit, as its compiler was given it */
+    const char *values;             /* what its ASC_VALUES declares; NULL: nothing */
     int (*address)(void **address); /* of its struct asc_device on the current device; 0, or the CUDA error */
 };
 

@@ -16,12 +16,17 @@
    the four lanes of a row have copies ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have
    partial sums (l_lanes = 4)
 
+     ASC_VALUES((name, cols), (name, cols, type));          values of the kernel's own, declared outside of functions
+     ASC_VALUE(name, kv_tile, row, col, value);             this thread has one of them
+     ASC_VALUE(name, row, col, value);                      the same, of a value without a kv tile: it is kv tile 0's
+
    A fragment is one of WMMA, 16x16, or T acc[4] of mma.m16n8, or an array of them, side by side; of T acc[m][n][4] each
    of the m stands 16 rows below the one before. values is T values[2], or T values[m][2].
 
-   ch is a name of channels.def, bare: ASC_RECORD(s, j, i, 4, row0 + i / 2, col0 + i % 2, acc[i]). i, r and c are
-   names of yours, known in row, col and value alone. row and col count within the tile. kv_tile is the index of the kv
-   tile, and ignored (pass 0) for channels that exist once per q tile. value is an lvalue of float, double, __half,
+   ch is a name of channels.def or of ASC_VALUES, bare: ASC_RECORD(s, j, i, 4, row0 + i / 2, col0 + i % 2, acc[i]). i, r
+   and c are names of yours, known in row, col and value alone. row and col count within the tile. kv_tile is the index
+   of the kv tile, and ignored (pass 0) for channels that exist once per q tile. value is an lvalue of float, double,
+   __half,
    __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, uint8_t, int32_t or int64_t (ASC_TYPE adds a name for one of them); its
    bits are recorded as they are.
 
@@ -125,6 +130,8 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #define ASC_RECORD_FRAGMENT(...) ((void)0)
 #define ASC_RECORD_ROWS(...) ((void)0)
 #define ASC_RECORD_LANES(...) ((void)0)
+#define ASC_VALUE(...) ((void)0)
+#define ASC_VALUES(...) static_assert(true, "")
 #ifndef ASC_TYPE /* types.h */
 #define ASC_TYPE(type, code)
 #endif
@@ -145,7 +152,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD(ch, kv_tile, i, n, row, col, ...)                                                                   \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
             auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
@@ -159,7 +166,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_ROW(ch, kv_tile, row, records, ...)                                                                 \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         const bool asc_records = (records);                                                                            \
         if ((asc_records || ASC_COPIES) && ::asc_is_recorded(asc_here, asc_ch)) {                                      \
             const int32_t asc_kv = (kv_tile);                                                                          \
@@ -180,7 +187,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, ...)                                                          \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
             auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
@@ -196,7 +203,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, ...)                             \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
             auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
@@ -212,7 +219,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, ...)                                                              \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
             auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
@@ -223,7 +230,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 #define ASC_RECORD_ROWS(ch, kv_tile, row0, ...)                                                                        \
     do {                                                                                                               \
-        constexpr int asc_ch = ::asc_site(::asc_##ch, __LINE__);                                                       \
+        constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         const int asc_lane = static_cast<int>(::asc_thread() % 32), asc_row0 = (row0) + asc_lane / 4;                  \
         if (::asc_is_recorded(asc_here, asc_ch))                                                                       \
             ::asc_record_rows(                                                                                         \
@@ -236,6 +243,53 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     ASC_RECORD(ch, kv_tile, asc_i, ::asc_row_values(__VA_ARGS__),                                                      \
                (row0) + static_cast<int>(::asc_thread() % 32 / 4) + 8 * asc_i, static_cast<int>(::asc_thread() % 4),   \
                ::asc_row_value(__VA_ARGS__, asc_i))
+
+/* value is no variadic part here: with three of them behind the name the value has no kv tile. */
+#define ASC_VALUE(name, ...)                                                                                           \
+    ASC_PICK_VALUE(__VA_ARGS__, ASC_VALUE_OF_KV, ASC_VALUE_OF_SLOT, 0)(::asc_named::asc_##name, __VA_ARGS__)
+#define ASC_PICK_VALUE(a, b, c, d, macro, ...) macro
+#define ASC_VALUE_OF_SLOT(channel, row, col, value) ASC_VALUE_OF_KV(channel, 0, row, col, value)
+#define ASC_VALUE_OF_KV(channel, kv_tile, row, col, value)                                                             \
+    do {                                                                                                               \
+        constexpr int asc_ch = ::asc_site(channel, __LINE__);                                                          \
+        if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
+            const int32_t asc_kv = (kv_tile);                                                                          \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            ::asc_record_value(asc_now, asc_ch, (row), (col), (value));                                                \
+            ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
+        }                                                                                                              \
+    } while (0)
+
+/* Declares values of the kernel's own, at most ASC_OWN_CHANNELS, once in a file, outside of all functions and
+   namespaces:
+
+     ASC_VALUES((raw, bc), (factor, 1), (scaled, head_dim, F16));
+
+   each with what its columns are, bc, head_dim, head_dim_v or 1, and its type where that is not F32. Its rows are those
+   of the q tile. Every probe takes these names like those of channels. */
+#define ASC_VALUES(...)                                                                                                \
+    namespace asc_named                                                                                                \
+    {                                                                                                                  \
+    enum asc_values { asc_before_values = ASC_CHANNELS - 1, ASC_EACH_VALUE(__VA_ARGS__) asc_behind_values };           \
+    static_assert(int(asc_behind_values) <= ASC_ALL_CHANNELS, "ASC_VALUES takes at most 8 values");                    \
+    static_assert(::asc_values_are(#__VA_ARGS__), "");                                                                 \
+    }                                                                                                                  \
+    ASC_NOTE_VALUES(#__VA_ARGS__)
+#define ASC_VALUE_ID(name, ...) asc_##name,
+#define ASC_EACH_VALUE(...)                                                                                            \
+    ASC_TENTH(__VA_ARGS__, ASC_VALUES_9, ASC_VALUES_8, ASC_VALUES_7, ASC_VALUES_6, ASC_VALUES_5, ASC_VALUES_4,         \
+              ASC_VALUES_3, ASC_VALUES_2, ASC_VALUES_1, 0)                                                             \
+    (__VA_ARGS__)
+#define ASC_TENTH(a, b, c, d, e, f, g, h, i, macro, ...) macro
+#define ASC_VALUES_1(a) ASC_VALUE_ID a
+#define ASC_VALUES_2(a, ...) ASC_VALUE_ID a ASC_VALUES_1(__VA_ARGS__)
+#define ASC_VALUES_3(a, ...) ASC_VALUE_ID a ASC_VALUES_2(__VA_ARGS__)
+#define ASC_VALUES_4(a, ...) ASC_VALUE_ID a ASC_VALUES_3(__VA_ARGS__)
+#define ASC_VALUES_5(a, ...) ASC_VALUE_ID a ASC_VALUES_4(__VA_ARGS__)
+#define ASC_VALUES_6(a, ...) ASC_VALUE_ID a ASC_VALUES_5(__VA_ARGS__)
+#define ASC_VALUES_7(a, ...) ASC_VALUE_ID a ASC_VALUES_6(__VA_ARGS__)
+#define ASC_VALUES_8(a, ...) ASC_VALUE_ID a ASC_VALUES_7(__VA_ARGS__)
+#define ASC_VALUES_9(a, ...) ASC_VALUE_ID a ASC_VALUES_8(__VA_ARGS__)
 
 #endif /* ASC_MODE */
 

@@ -119,15 +119,16 @@ ASC_DEVICE void asc_cute_lane_values(int channel, const Place &place, int32_t kv
             function(asc_ch, asc_here, (kv_tile), __VA_ARGS__);                                                        \
     } while (0)
 #define ASC_CUTE_C(ch, kv_tile, thr_mma, M, N, ...)                                                                    \
-    ASC_CUTE_RECORD(::asc_##ch, ::asc_cute_fragment, kv_tile, (::asc_cute_places<(M), (N)>(thr_mma)),                  \
+    ASC_CUTE_RECORD(::asc_named::asc_##ch, ::asc_cute_fragment, kv_tile, (::asc_cute_places<(M), (N)>(thr_mma)),       \
                     ::asc_cute_here(), __VA_ARGS__)
 #define ASC_CUTE_C_AT(ch, kv_tile, thr_mma, M, N, at, ...)                                                             \
-    ASC_CUTE_RECORD(::asc_##ch, ::asc_cute_fragment, kv_tile, (::asc_cute_places<(M), (N)>(thr_mma)), (at), __VA_ARGS__)
-#define ASC_CUTE_ROWS(ch, kv_tile, thr_mma, M, N, ...)                                                                 \
-    ASC_CUTE_RECORD(::asc_##ch, ::asc_cute_row_values, kv_tile, ::asc_cute_rows(::asc_cute_places<(M), (N)>(thr_mma)), \
+    ASC_CUTE_RECORD(::asc_named::asc_##ch, ::asc_cute_fragment, kv_tile, (::asc_cute_places<(M), (N)>(thr_mma)), (at), \
                     __VA_ARGS__)
+#define ASC_CUTE_ROWS(ch, kv_tile, thr_mma, M, N, ...)                                                                 \
+    ASC_CUTE_RECORD(::asc_named::asc_##ch, ::asc_cute_row_values, kv_tile,                                             \
+                    ::asc_cute_rows(::asc_cute_places<(M), (N)>(thr_mma)), __VA_ARGS__)
 #define ASC_CUTE_LANES(ch, kv_tile, thr_mma, M, N, ...)                                                                \
-    ASC_CUTE_RECORD(::asc_##ch, ::asc_cute_lane_values, kv_tile,                                                       \
+    ASC_CUTE_RECORD(::asc_named::asc_##ch, ::asc_cute_lane_values, kv_tile,                                            \
                     ::asc_cute_rows(::asc_cute_places<(M), (N)>(thr_mma)), __VA_ARGS__)
 #define ASC_CUTE_SHARED(ch, kv_tile, ...)                                                                              \
     ASC_RECORD_SHARED(ch, kv_tile, asc_row, static_cast<int>(cute::size<0>(__VA_ARGS__)), asc_col,                     \

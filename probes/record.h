@@ -79,15 +79,39 @@ static int asc_module_address(void **address)
 {
     return static_cast<int>(cudaGetSymbolAddress(address, asc_state));
 }
-__attribute__((used)) static const asc_noted_module asc_module_noted = {
-    ASC_ABI_VERSION, sizeof(asc_device), ASC_MODE, 0, __BASE_FILE__, asc_module_address};
+__attribute__((used)) static asc_noted_module asc_module_noted = {
+    ASC_ABI_VERSION, sizeof(asc_device), ASC_MODE, 0, __BASE_FILE__, nullptr, asc_module_address};
 __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
         ".popsection");
 #endif
 
-/* Names a probe line. Every probe below expands to asc_site(::asc_<channel>, <line>): the builder finds the probe lines
-   of a source by these tokens in the preprocessor's output, and the file in its line markers. */
+/* The names that probes take: those of channels, and what ASC_VALUES adds. */
+namespace asc_named
+{
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) using ::asc_##id;
+#include "probes/channels.def"
+#undef CHANNEL
+} // namespace asc_named
+
+/* What ASC_VALUES declares: the builder finds it by this token in the preprocessor's output. */
+ASC_CONSTEXPR bool asc_values_are(const char *)
+{
+    return true;
+}
+#if !ASC_BUILD && defined(ASC_NVCC) && !defined(__CUDA_ARCH__)
+#define ASC_NOTE_VALUES(text)                                                                                          \
+    __attribute__((constructor)) static void asc_note_values()                                                         \
+    {                                                                                                                  \
+        asc_module_noted.values = text;                                                                                \
+    }                                                                                                                  \
+    static_assert(true, "")
+#else
+#define ASC_NOTE_VALUES(text) static_assert(true, "")
+#endif
+
+/* Names a probe line. Every probe below expands to asc_site(::asc_named::asc_<name>, <line>): the builder finds the
+   probe lines of a source by these tokens in the preprocessor's output, and the file in its line markers. */
 ASC_CONSTEXPR int asc_site(int channel, int line)
 {
     return line > 0 ? channel : -1;
@@ -102,7 +126,7 @@ ASC_CONSTEXPR bool asc_per_kv(int channel)
 #include "probes/channels.def"
 #undef CHANNEL
     };
-    return extents[channel] == asc_extent_PER_KV;
+    return channel >= ASC_CHANNELS || extents[channel] == asc_extent_PER_KV;
 }
 
 /* This thread's number in its block, and how many there are. */
@@ -255,6 +279,18 @@ template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t r
     asc_meet(visit.channel, visit.recorders, there, value);
 #endif
     *there = value;
+}
+
+/* ASC_VALUE: a number of any type becomes a float where its channel is of floats. */
+template <class Visit, class Element>
+ASC_DEVICE void asc_record_value(Visit &visit, int channel, uint32_t row, uint32_t col, const Element &value)
+{
+    if (asc_code<Element>::dtype != ASC_F32 && asc_state.channel[channel].dtype == ASC_F32)
+        asc_record(visit, row, col, static_cast<float>(value));
+    else if constexpr (asc_code<Element>::dtype >= 0)
+        asc_record(visit, row, col, value);
+    else
+        visit.mistyped++;
 }
 
 /* The type of what value(...) gives. */

@@ -58,7 +58,7 @@ static int bench_map(void)
     }
     for (int slot = 0; slot < TILES; slot++) {
         atomic_store(&j->slot_done[slot], 1);
-        judgement_note_statuses(j, slot);
+        judgement_note_statuses(j, t, slot);
     }
     atomic_store(&j->n_done, TILES);
     j->complete = judgement_summarize(j, t, &j->summary) == 0;

@@ -104,7 +104,7 @@ static void run_marks(struct loop *l, const char *argument)
     const struct jumps *j = &l->s->at.jumps;
     for (int i = 0; i < MARKS_MAX; i++) {
         char words[CURSOR_WORDS_BYTES];
-        cursor_words(&j->mark[i], words);
+        cursor_words(l->s->run.trace, &j->mark[i], words);
         if (j->marked >> i & 1)
             notes_add(&l->notes, "%c  %s", jumps_letter(i), words);
     }

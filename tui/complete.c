@@ -41,6 +41,8 @@ static void add_channels(const struct session *s, const char *word, struct candi
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (!s->run.trace || trace_has(s->run.trace, (enum asc_channel)ch))
             candidates_add(out, word, channel_name(ch), channel_meaning(ch));
+    for (int i = 0; s->run.trace && i < plan_values(&s->run.trace->plan); i++)
+        candidates_add(out, word, s->run.trace->plan.value[i].name, "a value of the kernel's own");
 }
 
 static void add_views(const char *word, struct candidates *out)

@@ -29,7 +29,7 @@ static int copy_place(const struct copy_source *from, char *out, size_t bytes)
     char words[CURSOR_WORDS_BYTES];
     if (!from->session->run.trace)
         return refuse(out, bytes, "there is no run yet");
-    cursor_words(&from->session->at.cursor, words);
+    cursor_words(from->session->run.trace, &from->session->at.cursor, words);
     snprintf(out, bytes, "%s", words);
     return 0;
 }

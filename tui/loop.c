@@ -222,7 +222,7 @@ int tui_run(struct session *s, const struct tui_options *o, struct err *err)
         failed = turn(&l, err) != 0;
     term_stop();
     if (o->place && s->run.trace) {
-        cursor_words(&s->at.cursor, o->place->at);
+        cursor_words(s->run.trace, &s->at.cursor, o->place->at);
         o->place->split = l.vs.split;
     }
     if (o->place)

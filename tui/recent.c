@@ -220,12 +220,12 @@ void recent_take(struct recent_entry *e, const struct session *s)
     for (int i = 0; i < MARKS_MAX; i++) {
         if (!(j->marked >> i & 1))
             continue;
-        cursor_words(&j->mark[i], words);
+        cursor_words(s->run.trace, &j->mark[i], words);
         snprintf(line, sizeof line, "mark %c %s", jumps_letter(i), words);
         add_line(e->kept, sizeof e->kept, line);
     }
     for (int i = 0; i < s->at.pins.n; i++) {
-        cursor_words(&s->at.pins.at[i].at, words);
+        cursor_words(s->run.trace, &s->at.pins.at[i].at, words);
         snprintf(line, sizeof line, "pin %s", words);
         add_line(e->kept, sizeof e->kept, line);
     }
@@ -241,7 +241,7 @@ static bool give_line(struct session *s, const char *line)
     const bool mark = strncmp(line, "mark ", 5) == 0 && line[5] && line[6] == ' ';
     if (strncmp(line, "stop ", 5) == 0)
         return session_add_stop(s, line + 5);
-    if (cursor_read(line + (mark ? 7 : 4), &at, NULL) != 0)
+    if (cursor_read(line + (mark ? 7 : 4), s->run.trace ? &s->run.trace->plan : NULL, &at, NULL) != 0)
         return false;
     return mark ? jumps_set_mark(&s->at.jumps, (unsigned char)line[5], &at)
                 : strncmp(line, "pin ", 4) == 0 && pins_toggle(&s->at.pins, &at) == 1;

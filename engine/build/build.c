@@ -288,6 +288,14 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
     if (scan_preprocessed(&result, text, err))
         return -1;
     job->sources[source].rewritten = result.rewritten;
+    if (result.values[0].name[0]) {
+        if (out->values[0].name[0] && memcmp(out->values, result.values, sizeof out->values) != 0) {
+            free(result.sites);
+            return err_set(err, ERR_INPUT, job->sources[source].user,
+                           "ASC_VALUES declares other values than another file of this kernel: one header for both");
+        }
+        memcpy(out->values, result.values, sizeof out->values);
+    }
     struct trace_site *sites = realloc(out->sites, (out->n_sites + result.n_sites + 1) * sizeof *sites);
     if (!sites) {
         free(result.sites);
@@ -559,6 +567,7 @@ static bool take_last(struct build_job *job, const char *signature)
         memcpy(sites, last->sites, last->n_sites * sizeof *sites);
     out->sites = sites;
     out->n_sites = last->n_sites;
+    memcpy(out->values, last->values, sizeof out->values);
     memcpy(out->program, last->program, sizeof out->program);
     out->inputs = build_inputs_copy(last->inputs);
     out->from_cache = out->unchanged = 1;

@@ -169,9 +169,9 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
         strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
         return err_set(err, ERR_BUILD, where, "ASC_AT(batch, head, q_tile) must stand before the first probe");
     /* clang++ too. */
-    if (sscanf(message, "'::asc_%31[a-z_0-9]' has not been declared", channel) != 1 &&
-        sscanf(message, "no member named 'asc_%31[a-z_0-9]' in the global namespace", channel) != 1 &&
-        sscanf(message, "the global scope has no \"asc_%31[a-z_0-9]\"", channel) != 1)
+    if (sscanf(message, "'asc_%31[A-Za-z_0-9]' is not a member of 'asc_named'", channel) != 1 &&
+        sscanf(message, "no member named 'asc_%31[A-Za-z_0-9]' in namespace 'asc_named'", channel) != 1 &&
+        sscanf(message, "namespace \"asc_named\" has no member \"asc_%31[A-Za-z_0-9]\"", channel) != 1)
         return 0;
     /* The line below shows the source, with the probe or with what it became; asc_ names of other lines are the user's
        to spell. */
@@ -180,7 +180,8 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
         return 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", ch ? ", " : "", channel_name(ch));
-    return err_set(err, ERR_BUILD, where, "'%s' is not a channel; the channels are %s", channel, names);
+    return err_set(err, ERR_BUILD, where, "'%s' is not a channel; the channels are %s, and what ASC_VALUES declares",
+                   channel, names);
 }
 
 /* What ptxas says of an instruction that another architecture has. */

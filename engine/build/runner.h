@@ -72,6 +72,7 @@ struct build {
     char *source;             /* owned */
     struct trace_site *sites; /* owned: every probe line, in source order */
     size_t n_sites;
+    struct asc_value values[ASC_OWN_CHANNELS]; /* of the kernel's own */
     struct build_patched patched[BUILD_PATCHED_MAX];
     int n_patched;
     bool from_cache;             /* nothing was compiled */

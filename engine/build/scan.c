@@ -1,6 +1,7 @@
 #include "engine/build/scan.h"
 
 #include "engine/build/ptx.h"
+#include "engine/trace/own_values.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,21 +246,46 @@ static const char *skip(const char *c, const char *token)
     return strncmp(c, token, n) == 0 ? c + n : NULL;
 }
 
-/* asc_site(::asc_<channel>, <line>), as every probe expands to. */
+/* asc_values_are("<text>"), as ASC_VALUES expands to: `line` still has its strings. */
+static int find_values(struct reader *r, const char *line, const char *end, struct err *err)
+{
+    static const char token[] = "asc_values_are";
+    char text[1024], where[512];
+    const char *bare = strstr(r->bare, token), *at = bare ? line + (bare - r->bare) : NULL;
+    const char *c = at ? skip(at + strlen(token), "(") : NULL, *quote = c ? skip(c, "\"") : NULL;
+    const char *stop = quote ? memchr(quote, '"', (size_t)(end - quote)) : NULL;
+    if (!stop)
+        return 0;
+    snprintf(where, sizeof where, "%s:%ld", r->file, (long)r->line);
+    if ((size_t)(stop - quote) >= sizeof text)
+        return err_set(err, ERR_INPUT, where, "ASC_VALUES is longer than %zu characters", sizeof text - 1);
+    snprintf(text, sizeof text, "%.*s", (int)(stop - quote), quote);
+    return own_values_parse(text, where, r->scan->values, err);
+}
+
+static int channel_of(const struct scan *scan, const char *name)
+{
+    for (int i = 0; i < ASC_OWN_CHANNELS && scan->values[i].name[0]; i++)
+        if (strcmp(scan->values[i].name, name) == 0)
+            return ASC_CHANNELS + i;
+    return channel_from_name(name);
+}
+
+/* asc_site(::asc_named::asc_<name>, <line>), as every probe expands to. */
 static int find_sites(struct reader *r, struct err *err)
 {
     for (const char *at = r->bare; (at = strstr(at, "asc_site")); at++) {
         char name[32];
         size_t n = 0;
         const char *c = skip(at + strlen("asc_site"), "(");
-        if (!c || !(c = skip(c, "::asc_")))
+        if (!c || !(c = skip(c, "::asc_named::asc_")))
             continue;
         while (is_word(c[n]) && n + 1 < sizeof name) {
             name[n] = c[n];
             n++;
         }
         name[n] = '\0';
-        int channel = channel_from_name(name);
+        int channel = channel_of(r->scan, name);
         if (channel < 0 || !(c = skip(c + n, ",")))
             continue;
         long line = strtol(c, NULL, 10);
@@ -553,7 +579,7 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
     const enum rewrite what = r->scan->gpu_only_allowed ? REWRITE_NOTHING : first_rewrite(r, line, &at, &aligned_end);
     if (at)
         r->bare[at - line] = '\0';
-    if ((!r->scan->gpu_only_allowed && check_code(r, err)) || find_sites(r, err))
+    if ((!r->scan->gpu_only_allowed && check_code(r, err)) || find_values(r, line, end, err) || find_sites(r, err))
         return -1;
     if (what != REWRITE_NOTHING)
         r->raw_end[0] = '\0';

@@ -14,6 +14,7 @@ struct scan {
     bool always;              /* `rewritten` is never NULL */
     struct trace_site *sites; /* owned: each probe line once, in source order */
     size_t n_sites;
+    struct asc_value values[ASC_OWN_CHANNELS]; /* what its ASC_VALUES declares */
     char *rewritten; /* owned: the text with inline PTX and <<<>>> as C++, alignas behind __shared__ as an attribute,
                         and without #include lines; NULL: it had none of them */
     size_t n_rewritten;

@@ -153,7 +153,16 @@ static void write_string(FILE *out, const char *text)
     putc('"', out);
 }
 
-/* What the keeper reads: {"cwd", "first", "files", "capture": the user's JSON}. A file, or -1. */
+/* What ASC_VALUES declares; "": nothing. */
+static const char *values_of(const struct modules *modules)
+{
+    for (int i = 0; i < modules->n; i++)
+        if (modules->of[i]->values)
+            return modules->of[i]->values;
+    return "";
+}
+
+/* What the keeper reads: {"cwd", "first", "files", "values", "capture": the user's JSON}. A file, or -1. */
 static int describe(const struct modules *modules, const char *json)
 {
     char cwd[PATH_MAX] = "";
@@ -171,7 +180,9 @@ static int describe(const struct modules *modules, const char *json)
         fputs(i ? ", " : "", out);
         write_string(out, modules->of[i]->file);
     }
-    fprintf(out, "], \"capture\": %s}", json);
+    fputs("], \"values\": ", out);
+    write_string(out, values_of(modules));
+    fprintf(out, ", \"capture\": %s}", json);
     return fclose(out) == 0 ? fd : -1;
 }
 
@@ -364,7 +375,7 @@ static const struct layout *layout_of(const struct asc_capture *c)
 static int take_own(struct asc_capture *c)
 {
     const struct layout *l = layout_of(c);
-    struct unwritten_part parts[ASC_CHANNELS];
+    struct unwritten_part parts[ASC_ALL_CHANNELS];
     size_t available = 0, all = 0;
     const size_t bytes = l->total_bytes - l->values_offset;
     int status = driver.memory(&available, &all);
@@ -463,6 +474,9 @@ static int check_modules(const struct modules *modules, char *why, size_t size)
         if (module->abi != ASC_ABI_VERSION || module->state_bytes != sizeof(struct asc_device))
             return fail(why, size, "%s was compiled with an attnscope.h of ABI version %u; expected %u", module->file,
                         module->abi, ASC_ABI_VERSION);
+        if (module->values && strcmp(module->values, values_of(modules)) != 0)
+            return fail(why, size, "ASC_VALUES of %s declares other values than another file: one header for both",
+                        module->file);
     }
     return 0;
 }

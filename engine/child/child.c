@@ -326,6 +326,7 @@ static json_t *problem_json(const struct asc_problem *p)
 
 int child_load(struct child *c, const struct asc_problem *p, struct asc_plan *plan, struct err *err)
 {
+    *plan = (struct asc_plan){0};
     if (!child_alive(c))
         return err_set(err, ERR_RUN, "", "the debuggee has exited");
     int id = ++c->last_id;

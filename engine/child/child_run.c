@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#define WHERE_S 1.5        /* for a kernel that hangs to say where */
 #define EVENTS_MAX 1000u   /* a kernel with a trap on every line has fewer */
 #define CANCEL_GRACE_S 0.2 /* a block of the mission shape takes milliseconds */
 #define CRASH_WAIT_S 2.0   /* between the end of the socket and that of the process */
@@ -37,6 +38,7 @@ struct run {
     char text[512];                             /* the child's own sentence with its result */
     enum event_kind stopped;                    /* and what it says ended the launch */
     size_t fatal;                               /* 1 + index of the fatal event; 0: none */
+    bool stood;                                 /* it has said where its threads stand */
     int counted[EVENTS_MAX];                    /* the child's numbers of the events; 0: not counted */
     struct err broke;                           /* OUTCOME_BROKEN */
     char handle[2 * GUARDIAN_HANDLE_BYTES + 1]; /* of the guardian's room, in hex; "": none */
@@ -220,6 +222,8 @@ static void take_message(struct run *run, const struct wire_message *message)
         take_event(run, message->json);
     else if (message->kind == WIRE_RESULT)
         take_result(run, message->json);
+    else if (message->kind == WIRE_STOOD)
+        run->stood = true;
     else if (message->kind == WIRE_PROGRESS)
         take_progress(run, wire_number(message->json, "done", 0), wire_number(message->json, "total", 0));
 }
@@ -243,6 +247,19 @@ static void take_messages(struct run *run)
     }
 }
 
+/* It did not end in time: where its threads stand, as far as it answers; and what became of it. */
+static enum outcome ask_where(struct run *run)
+{
+    const double until = clock_seconds() + WHERE_S;
+    run->stood = wire_send(&run->c->wire, WIRE_WHERE, json_object(), -1, NULL) != 0;
+    while (!run->stood && run->outcome == OUTCOME_NONE && clock_seconds() < until) {
+        if (child_wait(run->c, 20))
+            break;
+        take_messages(run);
+    }
+    return run->outcome == OUTCOME_NONE ? OUTCOME_HUNG : run->outcome;
+}
+
 /* A run whose blocks come to their end is slow, or the machine is: it ends by itself. */
 static void wait_for_outcome(struct run *run, double limit_s)
 {
@@ -261,7 +278,7 @@ static void wait_for_outcome(struct run *run, double limit_s)
         if (cancel_until > 0 && now > cancel_until)
             run->outcome = OUTCOME_CANCELLED;
         else if (now > run->advanced_at + limit_s)
-            run->outcome = OUTCOME_HUNG;
+            run->outcome = ask_where(run);
         else if (child_wait(run->c, cancel_until > 0 ? 5 : 50)) {
             err_errno(&run->broke, "", "waiting for the debuggee");
             run->outcome = OUTCOME_BROKEN;
@@ -375,6 +392,36 @@ static int take_values(const struct run *run, struct err *err)
     return run->t->info.memory == MEMORY_GUARD ? guardian_copy(run->c->guardian, run->t, err) : 0;
 }
 
+static void tell_warps(void *ctx, const struct warps_stand *warps)
+{
+    struct run *run = ctx;
+    struct trace_event *event = add_event(run);
+    if (!event)
+        return;
+    const struct trace_site *site = warps->last.clock ? trace_site(run->t, warps->last.channel) : NULL;
+    const int32_t *place = trace_slot_place(run->t, warps->slot);
+    event->kind = EVENT_STANDS;
+    event->times = 1;
+    event->batch = place[0];
+    event->head = place[1];
+    event->q_tile = place[2];
+    event->kv_tile = warps->last.kv;
+    if (site) {
+        snprintf(event->file, sizeof event->file, "%s", site->file);
+        event->line = site->line;
+    }
+    runner_warps_words(run->t, warps, event->text, sizeof event->text);
+}
+
+/* Of a backend that does not know where its threads stand. */
+static void tell_last_probes(struct run *run)
+{
+    for (size_t i = 0; i < run->t->info.n_events; i++)
+        if (run->t->info.events[i].kind == EVENT_STANDS)
+            return;
+    runner_last_of_warps(run->t, tell_warps, run);
+}
+
 static int finish_badly(struct run *run, double limit_s, struct err *err)
 {
     char what[512], where[512], progress[512];
@@ -393,6 +440,8 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
         err_no_memory(&run->broke, "", "the output of the kernel's process");
     }
     take_assertion(run);
+    if (run->outcome == OUTCOME_HUNG)
+        tell_last_probes(run);
     describe(run, status, limit_s, what, sizeof what, where, sizeof where);
     runner_describe_progress(run->t, progress, sizeof progress);
     info->status = (int32_t)status_of(run);

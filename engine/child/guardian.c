@@ -21,7 +21,7 @@ struct guardian {
     struct err failure;
 };
 
-_Static_assert((int)ASC_CHANNELS <= (int)GUARDIAN_PARTS, "a part for every channel");
+_Static_assert((int)ASC_ALL_CHANNELS <= (int)GUARDIAN_PARTS, "a part for every channel");
 
 static int start(struct guardian *g, const struct runner_paths *paths, int device, struct err *err)
 {

@@ -6,6 +6,7 @@
 #include "engine/base/pass_fd.h"
 #include "engine/build/device.h"
 #include "engine/child/guardian.h"
+#include "engine/trace/own_values.h"
 #include "engine/trace/trace_file.h"
 #include "engine/trace/trace_store.h"
 
@@ -38,7 +39,7 @@ static void forget(struct keeper *k)
 
 /* A description, read. */
 struct described {
-    json_t *json; /* owned: {"cwd", "files", "capture": what the user gave} */
+    json_t *json; /* owned: {"cwd", "files", "values", "capture": what the user gave} */
     const json_t *given;
     struct trace *t; /* owned; problem, plan, conventions and info, no bytes */
     struct layout_types types;
@@ -200,10 +201,14 @@ static int read_types(struct described *d, struct err *err)
     const struct trace *t = d->t;
     if (read_type(types, "o", problem_o_dtype(&t->problem, -1), &d->types.o, err) != 0)
         return -1;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         d->types.channel[ch] = -1;
     for (size_t i = 0; i < t->info.n_sites; i++) {
         const enum asc_channel ch = t->info.sites[i].channel;
+        if (channel_is_own(ch)) {
+            d->types.channel[ch] = t->plan.value[ch - ASC_CHANNELS].dtype;
+            continue;
+        }
         const int by_default = conventions_channel(&t->conventions, &t->problem, d->types.o, ch);
         if (wanted(capture, channel_name(ch)) &&
             read_type(of, channel_name(ch), by_default, &d->types.channel[ch], err) != 0)
@@ -255,7 +260,12 @@ static int read_files(struct described *d, struct err *err)
         files[i] = json_string_value(json_array_get(list, i)) ? json_string_value(json_array_get(list, i)) : "";
     free(info->sites);
     info->sites = NULL;
-    const int failed = keep_probe_lines(files, n, &info->sites, &info->n_sites, err);
+    const char *values = text_of(d->json, "values");
+    if (*values && own_values_parse(values, "capture", d->t->plan.value, err) != 0) {
+        free(files);
+        return -1;
+    }
+    const int failed = keep_probe_lines(files, n, &d->t->plan, &info->sites, &info->n_sites, err);
     free(files);
     for (size_t i = 0; !failed && i < info->n_sites; i++)
         trace_add_source(d->t, info->sites[i].file, info->sites[i].file);

@@ -9,6 +9,7 @@ int keep_serve(const struct runner_paths *paths, int socket);
 
 /* The probe lines of these files and of those that they include by a quoted name beside them, as the text has them:
    ASC_RECORD... and ASC_CUTE... with the name of a channel. *out is owned by the caller. */
-int keep_probe_lines(const char *const *files, size_t n_files, struct trace_site **out, size_t *n, struct err *err);
+int keep_probe_lines(const char *const *files, size_t n_files, const struct asc_plan *plan, struct trace_site **out,
+                     size_t *n, struct err *err);
 
 #endif

@@ -12,6 +12,7 @@ struct search {
     int n_files;
     struct trace_site *sites; /* [SITES_MAX] */
     size_t n_sites;
+    const struct asc_plan *plan; /* borrowed: whose own values the kernel's are */
 };
 
 static void add_file(struct search *s, const char *name)
@@ -66,13 +67,14 @@ static void take_include(struct search *s, const char *from, const char *at)
 /* "ASC_RECORD(s, ...": at its first letter. */
 static void take_probe(struct search *s, const char *file, const char *at, int line)
 {
-    char channel[16];
+    char channel[24];
     const size_t n = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
     const char *open = at + n + strspn(at + n, " \t\n");
-    if ((strncmp(at, "ASC_RECORD", 10) != 0 && strncmp(at, "ASC_CUTE_", 9) != 0) || *open != '(' ||
-        sscanf(open + 1, " %15[a-z]", channel) != 1)
+    const bool is_value = n == 9 && strncmp(at, "ASC_VALUE", 9) == 0;
+    if ((strncmp(at, "ASC_RECORD", 10) != 0 && strncmp(at, "ASC_CUTE_", 9) != 0 && !is_value) || *open != '(' ||
+        sscanf(open + 1, " %23[A-Za-z0-9_]", channel) != 1)
         return;
-    const int ch = channel_from_name(channel);
+    const int ch = plan_channel_from_name(s->plan, channel);
     if (ch < 0 || s->n_sites == SITES_MAX)
         return;
     struct trace_site *site = &s->sites[s->n_sites++];
@@ -103,7 +105,8 @@ static void read_file(struct search *s, const char *name)
     free(text);
 }
 
-int keep_probe_lines(const char *const *files, size_t n_files, struct trace_site **out, size_t *n, struct err *err)
+int keep_probe_lines(const char *const *files, size_t n_files, const struct asc_plan *plan, struct trace_site **out,
+                     size_t *n, struct err *err)
 {
     struct search *s = calloc(1, sizeof *s);
     if (s)
@@ -112,6 +115,7 @@ int keep_probe_lines(const char *const *files, size_t n_files, struct trace_site
         free(s);
         return err_no_memory(err, "", "the probe lines");
     }
+    s->plan = plan;
     for (size_t i = 0; i < n_files; i++)
         add_file(s, files[i]);
     for (int i = 0; i < s->n_files; i++)

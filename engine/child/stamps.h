@@ -23,4 +23,15 @@ int runner_farthest(const struct trace *t, struct last_stamp *last);
    had fired" without any stamp. */
 void runner_describe_progress(const struct trace *t, char *text, size_t size);
 
+/* Warps of one slot, which had begun and had not finished, that came as far as each other. */
+struct warps_stand {
+    int slot, first, last_warp;
+    struct last_stamp last; /* clock 0: none of them has recorded anything */
+};
+/* Calls tell for all of at most STANDS_SLOTS slots. */
+enum { STANDS_SLOTS = 8 };
+void runner_last_of_warps(const struct trace *t, void (*tell)(void *ctx, const struct warps_stand *warps), void *ctx);
+/* "batch 0, head 0, q tile 1, warps 0 to 3: last probe S at kv tile 2" */
+void runner_warps_words(const struct trace *t, const struct warps_stand *warps, char *text, size_t size);
+
 #endif

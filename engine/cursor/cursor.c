@@ -13,13 +13,14 @@ bool cursor_same(const struct cursor *a, const struct cursor *b)
            a->channel == b->channel && a->row == b->row && a->col == b->col;
 }
 
-void cursor_words(const struct cursor *c, char out[CURSOR_WORDS_BYTES])
+void cursor_words(const struct trace *t, const struct cursor *c, char out[CURSOR_WORDS_BYTES])
 {
     char kv[16] = "";
     if (channel_per_kv(c->channel))
         snprintf(kv, sizeof kv, ",k%d", c->kv_tile);
-    snprintf(out, CURSOR_WORDS_BYTES, "%s[b%d,h%d,q%d%s] r%d c%d", channel_name(c->channel), c->batch, c->head,
-             c->q_tile, kv, c->row, c->col);
+    snprintf(out, CURSOR_WORDS_BYTES, "%s[b%d,h%d,q%d%s] r%d c%d",
+             t ? plan_channel_name(&t->plan, c->channel) : channel_name(c->channel), c->batch, c->head, c->q_tile, kv,
+             c->row, c->col);
 }
 
 /* The part that a letter names; NULL: none. */
@@ -49,7 +50,7 @@ static bool is_number(const char *word)
 }
 
 /* *tile becomes 1 where the word names a tile rather than an element of it. */
-static int parse_word(const char *word, struct cursor *c, int *tile)
+static int parse_word(const char *word, const struct asc_plan *plan, struct cursor *c, int *tile)
 {
     char lower[32];
     size_t n = 0;
@@ -62,7 +63,9 @@ static int parse_word(const char *word, struct cursor *c, int *tile)
         *tile |= value != &c->row && value != &c->col;
         return 0;
     }
-    int channel = channel_from_name(lower);
+    int channel = plan ? plan_channel_from_name(plan, word) : -1;
+    if (channel < 0)
+        channel = channel_from_name(lower);
     for (int ch = 0; ch < ASC_CHANNELS && channel < 0; ch++)
         if (strcmp(channel_label(ch), word) == 0)
             channel = ch;
@@ -88,7 +91,7 @@ int cursor_fit(const struct trace *t, struct cursor *c, struct err *err)
         outside(err, "kv tile", c->kv_tile, t->layout.kv_tiles) != 0)
         return -1;
     if (!trace_has(t, c->channel))
-        return err_set(err, ERR_INPUT, "", "%s is not recorded in this run", channel_label(c->channel));
+        return err_set(err, ERR_INPUT, "", "%s is not recorded in this run", plan_channel_label(&t->plan, c->channel));
     const int kv = channel_per_kv(c->channel) ? c->kv_tile : 0;
     const int rows = channel_valid_rows(c->channel, &t->problem, &t->plan, c->batch, c->q_tile, kv);
     const int cols = channel_valid_cols(c->channel, &t->problem, &t->plan, c->batch, kv);
@@ -100,14 +103,14 @@ int cursor_fit(const struct trace *t, struct cursor *c, struct err *err)
 }
 
 /* *tile: a tile was named, not only an element of one. */
-static int parse(const char *text, struct cursor *to, int *tile, struct err *err)
+static int parse(const char *text, const struct asc_plan *plan, struct cursor *to, int *tile, struct err *err)
 {
     int n = 0;
     for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS), n++) {
         char word[32];
         const size_t length = strcspn(text, SEPARATORS);
         snprintf(word, sizeof word, "%.*s", (int)length, text);
-        if (length >= sizeof word || parse_word(word, to, tile) != 0)
+        if (length >= sizeof word || parse_word(word, plan, to, tile) != 0)
             return err_set(err, ERR_INPUT, "",
                            "'%s' is not part of a place: expected s[b0,h3,q17,k40] r3 c5, or parts of it", word);
         text += length;
@@ -115,11 +118,11 @@ static int parse(const char *text, struct cursor *to, int *tile, struct err *err
     return n ? 0 : err_set(err, ERR_INPUT, "", "expected a place, such as s[b0,h3,q17,k40] or k40 r3");
 }
 
-int cursor_read(const char *text, struct cursor *c, struct err *err)
+int cursor_read(const char *text, const struct asc_plan *plan, struct cursor *c, struct err *err)
 {
     struct cursor to = {.channel = asc_s};
     int tile = 0;
-    if (parse(text, &to, &tile, err) != 0)
+    if (parse(text, plan, &to, &tile, err) != 0)
         return -1;
     *c = to;
     return 0;
@@ -130,7 +133,7 @@ int cursor_parse(const char *text, const struct trace *t, struct cursor *c, stru
     struct cursor to = *c;
     int tile = 0;
     to.row = to.col = -1;
-    if (parse(text, &to, &tile, err) != 0)
+    if (parse(text, &t->plan, &to, &tile, err) != 0)
         return -1;
     if (to.row < 0)
         to.row = tile ? 0 : c->row;

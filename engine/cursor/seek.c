@@ -33,7 +33,7 @@ static bool look(const struct seek *k, const struct place *places, int at, struc
 {
     for (int i = 0; i < k->n_stops; i++) {
         const struct stop *stop = &k->stops[i];
-        if (stop->channel >= 0 && stop->channel != (int)places[at].channel)
+        if (!stop_is_about(stop, &k->trace->plan, places[at].channel))
             continue;
         const bool steps = stop->kind == STOP_FALLS || stop->kind == STOP_RISES;
         hit->place = places[at];
@@ -68,7 +68,7 @@ bool seek_step(struct seek *k)
     if (i >= k->n_slots || i > atomic_load(&k->best))
         return false;
     const int slot = k->first + i * k->direction;
-    struct place *places = malloc((size_t)k->trace->layout.kv_tiles * ASC_CHANNELS * sizeof *places);
+    struct place *places = malloc((size_t)k->trace->layout.kv_tiles * ASC_ALL_CHANNELS * sizeof *places);
     k->hits[i].place.slot = -1;
     if (!places)
         atomic_store(&k->no_memory, true);

@@ -40,7 +40,7 @@ bool stop_needs_number(enum stop_kind kind)
 
 /* Words of a condition; comparisons stand alone even without blanks around them. */
 struct words {
-    char word[6][16];
+    char word[6][24];
     int n;
 };
 
@@ -85,7 +85,7 @@ static int parse_number(const char *word, double *out)
 }
 
 /* [global] [STAGE | any]; returns how many words that were. */
-static int parse_subject(const struct words *w, struct stop *out)
+static int parse_subject(const struct words *w, const struct asc_plan *plan, struct stop *out)
 {
     int i = 0;
     if (i < w->n && strcmp(w->word[i], "global") == 0) {
@@ -96,6 +96,8 @@ static int parse_subject(const struct words *w, struct stop *out)
         i++;
     } else if (i < w->n && channel_from_name(w->word[i]) >= 0) {
         out->channel = channel_from_name(w->word[i++]);
+    } else if (i < w->n && plan && plan_channel_from_name(plan, w->word[i]) >= 0) {
+        snprintf(out->own, sizeof out->own, "%s", w->word[i++]);
     }
     return i;
 }
@@ -122,13 +124,13 @@ static int parse_comparison(const struct words *w, int i, struct stop *out, stru
     return 0;
 }
 
-int stop_parse(const char *text, struct stop *out, struct err *err)
+int stop_parse(const char *text, const struct asc_plan *plan, struct stop *out, struct err *err)
 {
     struct words w;
     *out = (struct stop){.kind = STOP_VALUE, .channel = -1, .comparison = STOP_MORE};
     if (split(text, &w, err) != 0)
         return -1;
-    int i = parse_subject(&w, out);
+    int i = parse_subject(&w, plan, out);
     const int kind = i < w.n ? kind_of(w.word[i]) : STOP_BAD;
     if (kind >= 0) {
         out->kind = (enum stop_kind)kind;
@@ -139,10 +141,10 @@ int stop_parse(const char *text, struct stop *out, struct err *err)
                        "mean, falls, rises or a comparison",
                        w.word[i]);
     }
-    if (stops[out->kind].question == STEP && !steps_over_kv(out->channel))
+    if (stops[out->kind].question == STEP && !steps_over_kv(out->channel) && !out->own[0])
         return err_set(err, ERR_INPUT, "", "'%s' applies to m, l, alpha or u: `m %s`", stop_word(out->kind),
                        stop_word(out->kind));
-    if (out->kind == STOP_VALUE && out->channel < 0)
+    if (out->kind == STOP_VALUE && out->channel < 0 && !out->own[0])
         return err_set(err, ERR_INPUT, "", "name a stage, as in `m > 100`");
     if (parse_comparison(&w, i, out, err) != 0)
         return -1;
@@ -193,6 +195,18 @@ static uint32_t count_nan(const struct matrix *m, int *row, int *col)
     return n;
 }
 
+static uint32_t count_infinite(const struct matrix *m, int *row, int *col)
+{
+    uint32_t n = 0;
+    for (int r = 0; m->data && r < m->rows; r++)
+        for (int c = 0; c < m->cols; c++)
+            if (isinf(values_element(m, (size_t)(r * m->row_stride + c))) && n++ == 0) {
+                *row = r;
+                *col = c;
+            }
+    return n;
+}
+
 static bool value_holds(const struct stop *stop, const struct matrix *m, int *row, int *col)
 {
     for (int r = 0; m->data && r < m->rows; r++)
@@ -228,16 +242,25 @@ static enum tile_status class_of(enum stop_kind kind)
                                   : CLASS_EXTRA;
 }
 
+bool stop_is_about(const struct stop *stop, const struct asc_plan *plan, enum asc_channel ch)
+{
+    if (stop->own[0])
+        return channel_is_own(ch) && strcmp(plan_channel_name(plan, ch), stop->own) == 0;
+    return stop->channel < 0 || stop->channel == (int)ch;
+}
+
 bool stop_holds(const struct stop *stop, const struct trace *t, const struct judgement *j, struct place place,
                 int before, int *row, int *col)
 {
     *row = *col = -1;
-    if (!trace_has(t, place.channel) || (stop->channel >= 0 && stop->channel != (int)place.channel))
+    if (!trace_has(t, place.channel) || !stop_is_about(stop, &t->plan, place.channel))
         return false;
     const struct tile_verdicts *tile = judgement_tile(j, place);
     const struct verdict *v = stop->global ? &tile->global : &tile->local;
     const struct matrix m = captured(t, place),
                         last = captured(t, (struct place){place.slot, before < 0 ? 0 : before, place.channel});
+    if (stop->kind == STOP_INF && channel_is_own(place.channel)) /* nobody knows which are expected */
+        return compares(stop, count_infinite(&m, row, col));
     switch (stop->kind) {
     case STOP_NAN:
         return compares(stop, count_nan(&m, row, col));

@@ -52,7 +52,7 @@ static const struct layout *layout_of(const struct run *run)
 /* Never written, as the file is. */
 static cudaError_t fill_values(const struct run *run)
 {
-    struct unwritten_part parts[ASC_CHANNELS];
+    struct unwritten_part parts[ASC_ALL_CHANNELS];
     const struct layout *l = layout_of(run);
     const int n = layout_unwritten(l, parts);
     cudaError_t status = cudaSuccess;
@@ -148,7 +148,7 @@ int run_bind(const struct run *run, struct err *err)
 /* A first pass, or a measurement: its file is not filled again, and may be a good part of the memory there is. */
 static bool records_nothing(const struct asc_device *probes)
 {
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (probes->channel[ch].dtype >= 0)
             return false;
     return true;

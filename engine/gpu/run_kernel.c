@@ -51,6 +51,8 @@ void debuggee_arm(void) {}
 /* A kernel on a GPU cannot be stopped from within its process: attnscope ends the process. */
 void debuggee_cancel(void) {}
 
+void debuggee_where(void) {} /* the stamps say it */
+
 /* Launches, waits, and takes the time between two events around it. */
 static int launch(const struct asc_kernel *kernel, const struct run *run, struct launch_result *result)
 {

@@ -108,7 +108,7 @@ int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, 
     struct layout_types types = {.o = l->o.dtype};
     struct asc_problem problem = run->problem;
     enum dtype f32;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         types.channel[ch] = channels & 1u << ch ? l->channel[ch].dtype : -1;
     problem.sink = trace_tensor(run, 's', &f32);
     problem.alibi = trace_tensor(run, 'a', &f32);

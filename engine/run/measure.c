@@ -110,7 +110,7 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
         const struct layout *l = &t->layout;
         uint64_t slot_bytes = 0;
         struct layout_types types = {.o = l->o.dtype};
-        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
             types.channel[ch] = l->channel[ch].dtype;
         layout_slot_bytes(&t->problem, &t->plan, &types, &slot_bytes, NULL);
         line->slots = room ? l->n_slots : 0;

@@ -117,6 +117,8 @@ static void choose_types(const struct recorder *r, const struct scenario *scenar
                                              : conventions_channel(&hello->conventions, &scenario->problem, types->o,
                                                                    (enum asc_channel)ch);
     }
+    for (int ch = ASC_CHANNELS; ch < ASC_ALL_CHANNELS; ch++)
+        types->channel[ch] = has_site(&r->build, ch) ? r->build.values[ch - ASC_CHANNELS].dtype : -1;
 }
 
 static bool selected(const int *list, int n, int value)
@@ -433,7 +435,7 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
     struct trace *t = NULL;
     nothing.slots = b->places;
     nothing.n = 1;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         nothing.types.channel[ch] = -1;
     const struct runner_progress own = {.report = report_first_pass,
                                         .log = log_first_pass,
@@ -504,6 +506,7 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
         return -1;
     if (child_load(r->child, &scenario->problem, &selection->plan, err) != 0)
         return -1;
+    memcpy(selection->plan.value, r->build.values, sizeof selection->plan.value);
     const char *refused = codes_refused(&scenario->problem, &selection->plan, &child_hello(r->child)->conventions);
     if (refused)
         return err_set(err, ERR_INPUT, scenario->kernel, "%s", refused);
@@ -554,7 +557,7 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
         return -1;
     if (!room) {
         selection.n = 1;
-        for (int ch = 0; ch < ASC_CHANNELS; ch++)
+        for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
             selection.types.channel[ch] = -1;
     }
     runner_report(progress, STEP_FILLING, 0, 0);
@@ -575,12 +578,14 @@ static int same_kernel(struct recorder *r, const struct scenario *scenario, cons
     if (child_load(r->child, &scenario->problem, &plan, err) != 0)
         return -1;
     const struct asc_plan *before = &run->plan;
+    memcpy(plan.value, r->build.values, sizeof plan.value);
     struct asc_conventions declared = child_hello(r->child)->conventions;
     conventions_resolve(&declared, &run->problem);
     if (strcmp(r->build.source ? r->build.source : "", run->info.source ? run->info.source : "") != 0 ||
         plan.br != before->br || plan.bc != before->bc || plan.threads != before->threads ||
         plan.kv_splits != before->kv_splits || plan.kv_deal != before->kv_deal ||
-        plan.workspace_bytes != before->workspace_bytes || !conventions_same(&declared, &run->conventions))
+        plan.workspace_bytes != before->workspace_bytes || memcmp(plan.value, before->value, sizeof plan.value) != 0 ||
+        !conventions_same(&declared, &run->conventions))
         return err_set(err, ERR_INPUT, scenario->kernel, "has changed since that run: run it again");
     return 0;
 }

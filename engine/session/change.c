@@ -95,6 +95,12 @@ void change_find(const struct run *before, const struct run *now, struct change 
         out->better |= kind == CHANGE_BETTER ? 1u << ch : 0;
         out->worse |= kind == CHANGE_WORSE ? 1u << ch : 0;
     }
+    for (int i = 0; i < plan_values(&now->trace->plan); i++) {
+        const char *name = now->trace->plan.value[i].name;
+        const int ch = plan_channel_from_name(&before->trace->plan, name);
+        if (ch >= ASC_CHANNELS)
+            out->own[i] = (struct own_change){name, a->own[ch - ASC_CHANNELS], b->own[i]};
+    }
     out->first_before = first_bad(a);
     out->first_now = first_bad(b);
     /* With other tile sizes the same number is another place. */
@@ -149,6 +155,19 @@ static void add_stages(struct line *l, const struct change *c)
         add(l, "%s worse globally", labels);
 }
 
+/* Of the kernel's own values nobody knows which way is better. */
+static void add_own(struct line *l, const struct change *c)
+{
+    for (int i = 0; i < ASC_OWN_CHANNELS && c->own[i].name; i++) {
+        const struct own_count *a = &c->own[i].before, *b = &c->own[i].now;
+        if (a->nan != b->nan)
+            add(l, "%s %" PRIu64 " → %" PRIu64 " NaN", c->own[i].name, a->nan, b->nan);
+        else if (a->finite && b->finite &&
+                 (a->low < b->low || a->low > b->low || a->high < b->high || a->high > b->high))
+            add(l, "%s from %.4g..%.4g to %.4g..%.4g", c->own[i].name, a->low, a->high, b->low, b->high);
+    }
+}
+
 /* Stages that are as often wrong as before, and much more or less so. */
 static void add_worst(struct line *l, const struct change *c)
 {
@@ -176,6 +195,7 @@ void change_words(const struct change *c, char *out, size_t bytes)
         add(&l, "another problem, or other q tiles");
     } else {
         add_stages(&l, c);
+        add_own(&l, c);
         add_worst(&l, c);
         if (!l.parts)
             add(&l, "%s", c->first_moved ? "as many off, in other places" : "as before");

@@ -21,7 +21,14 @@ enum change_state {
     CHANGE_COMPARED
 };
 
+/* A value of the kernel's own that both runs have. */
+struct own_change {
+    const char *name; /* of the later run's plan; NULL: there is none */
+    struct own_count before, now;
+};
+
 struct change {
+    struct own_change own[ASC_OWN_CHANNELS];
     enum change_state state;
     int since;     /* number of the run before */
     char set[160]; /* what decided this one otherwise, "fill.kind=normal"; "": nothing that is known */

@@ -54,6 +54,11 @@ int session_slot(const struct session *s)
     return trace_slot(s->run.trace, s->at.cursor.batch, s->at.cursor.head, s->at.cursor.q_tile);
 }
 
+const char *session_label(const struct session *s, enum asc_channel ch)
+{
+    return s->run.trace ? plan_channel_label(&s->run.trace->plan, ch) : channel_label(ch);
+}
+
 struct place session_place(const struct session *s)
 {
     int kv = channel_per_kv(s->at.cursor.channel) ? s->at.cursor.kv_tile : 0;

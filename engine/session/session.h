@@ -242,6 +242,8 @@ void session_want_states(struct session *s, bool on);
 
 int session_slot(const struct session *s); /* of the cursor, or -1: not recorded */
 struct place session_place(const struct session *s);
+/* A channel of the shown run, the kernel's own values too. */
+const char *session_label(const struct session *s, enum asc_channel ch);
 const struct trace_site *session_site(const struct session *s); /* probe line of the cursor's channel, or NULL */
 /* The report (reports.h) of the cursor's tile, else the run's first one, else its first event, or NULL. */
 const struct trace_event *session_event(const struct session *s);

@@ -49,7 +49,7 @@ bool session_step_stage(struct session *s, int by)
     int to = (int)s->at.cursor.channel;
     for (int left = abs(by); left > 0;) {
         to += direction;
-        if (to < 0 || to >= ASC_CHANNELS)
+        if (to < 0 || to >= ASC_ALL_CHANNELS)
             return session_stay(s, direction > 0 ? "this is the last stage" : "this is the first stage");
         left -= trace_has(s->run.trace, to);
     }

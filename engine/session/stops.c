@@ -11,7 +11,7 @@ bool session_add_stop(struct session *s, const char *text)
 {
     struct stop stop;
     struct err err;
-    if (stop_parse(text, &stop, &err) != 0)
+    if (stop_parse(text, s->run.trace ? &s->run.trace->plan : NULL, &stop, &err) != 0)
         return session_stay(s, err.message);
     for (int i = 0; i < s->search.n; i++)
         if (strcmp(s->search.stops[i].text, stop.text) == 0)
@@ -124,7 +124,7 @@ static void go_to_hit(struct session *s, const struct stop_hit *hit)
     }
     jumps_note(&s->at.jumps, &from);
     char place[CURSOR_WORDS_BYTES];
-    cursor_words(&s->at.cursor, place);
+    cursor_words(s->run.trace, &s->at.cursor, place);
     session_say(s, "stop %s: %s", stop->text, place);
 }
 

@@ -112,7 +112,7 @@ static int walk(const struct session *s, int by, bool (*wanted)(const struct ses
 {
     const struct judgement *j = s->run.judgement;
     const int direction = by < 0 ? -1 : 1;
-    struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
+    struct place *places = calloc((size_t)j->kv_tiles * ASC_ALL_CHANNELS, sizeof *places);
     if (!places)
         return -1;
     int exact, left = abs(by), slot = nearest_slot(s, direction, &exact);
@@ -149,6 +149,8 @@ static bool is_bad(const struct session *s, struct place place)
 /* What the kernel ran through, or should have. */
 static bool is_step(const struct session *s, struct place place)
 {
+    if (channel_is_own(place.channel))
+        return trace_first_stamp(s->run.trace, place.channel, place.slot, place.kv) != 0;
     return trace_has(s->run.trace, place.channel) &&
            (judgement_tile(s->run.judgement, place)->local.visited || !channel_per_kv(place.channel) ||
             judgement_tile_unvisited(s->run.judgement, place));

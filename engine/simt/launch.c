@@ -69,6 +69,13 @@ bool launch_rehearsed(void)
     return rehearsal.on;
 }
 
+void simt_where(void)
+{
+    for (unsigned i = 0; i < WORKERS_MAX; i++)
+        if (pool[i] && atomic_load(&pool[i]->in_block))
+            stands_ask(pool[i]->thread);
+}
+
 void simt_cancel(void)
 {
     atomic_store(&cancelled, true);
@@ -105,12 +112,15 @@ static void *work(void *arg)
     stack_t handlers = {.ss_sp = w->signal_stack, .ss_size = TRAPS_STACK_BYTES};
     sigaltstack(&handlers, NULL);
     simt_tls.worker = w;
+    w->thread = pthread_self();
     while (!atomic_load_explicit(&now.stop, memory_order_relaxed) && !atomic_load(&cancelled)) {
         const uint64_t number = atomic_fetch_add(&now.next, 1);
         if (number >= now.n_blocks)
             break;
         atomic_fetch_add(&busy, 1);
+        atomic_store(&w->in_block, true);
         block_run(w, number);
+        atomic_store(&w->in_block, false);
         atomic_fetch_sub(&busy, 1);
         if (w->failed)
             atomic_store(&now.stop, true);

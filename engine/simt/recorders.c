@@ -26,6 +26,7 @@ static atomic_uint said[2]; /* sets of channels: of two visits, of copies */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int32_t told[TOLD][3]; /* under lock: batch, head, q tile */
 static int n_told;
+static struct asc_plan recorded; /* of it, the values alone */
 
 static uint64_t first_place(uint64_t key)
 {
@@ -41,6 +42,11 @@ static int64_t find_earlier(uint64_t key, bool or_free)
             return (int64_t)((at + i) % TABLE);
     }
     return -1;
+}
+
+void recorders_take_values(const struct asc_value values[ASC_OWN_CHANNELS])
+{
+    memcpy(recorded.value, values, sizeof recorded.value);
 }
 
 void recorders_begin_run(void)
@@ -224,5 +230,5 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
               "are kept"
             : "elements of %s, q tile %d%s, are recorded in two visits, with different values: the last ones "
               "are kept",
-        channel_name((enum asc_channel)channel), self ? self->q_tile : -1, at);
+        plan_channel_name(&recorded, (enum asc_channel)channel), self ? self->q_tile : -1, at);
 }

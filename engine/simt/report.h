@@ -3,6 +3,7 @@
 #define SIMT_REPORT_H
 
 #include "engine/simt/worker.h"
+#include "engine/trace/layout.h"
 
 /* One report: what, where (file NULL: where the thread stands), whose thread (NULL: that which runs), a
    sentence. The same kind at the same line, called from the same line of the kernel's body, is reported once a launch.
@@ -16,10 +17,15 @@ bool report_same_place(const struct simt_frame *a, const struct simt_frame *b);
 void report_send(struct simt_report *report, const struct fiber *who);
 
 void recorders_begin_run(void);
+void recorders_take_values(const struct asc_value values[ASC_OWN_CHANNELS]); /* the kernel's own, for their names */
 void recorders_begin_launch(void); /* forgets which block recorded what (recorders.c) */
 void report_begin_launch(void);    /* forgets what has been reported, and the error */
 const char *report_error(void);    /* sentence of the launch's first fatal report, or NULL */
 void report_set_error(const char *text);
+
+/* stands.c: where the warps of a worker's block stand is reported from that worker's thread, within a moment. */
+void stands_begin(void);
+void stands_ask(pthread_t worker);
 
 /* locate.c. locate_init may be called again. */
 void locate_init(void);

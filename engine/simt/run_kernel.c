@@ -72,6 +72,11 @@ void debuggee_array_free(void *array)
     free(array);
 }
 
+void debuggee_where(void)
+{
+    simt_where();
+}
+
 void debuggee_arm(void)
 {
     atomic_store(&cancelled, false);
@@ -242,6 +247,7 @@ void debuggee_launch(const struct asc_kernel *kernel, int socket, const struct l
         unmap_traces(&mappings);
         return;
     }
+    recorders_take_values(plan.value);
     struct arrays arrays;
     if (arrays_make(&arrays, kernel, &plan, &problem, &err) != 0) {
         say_refused(result, &err);

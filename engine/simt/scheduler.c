@@ -150,6 +150,7 @@ static void run_other(const struct worker *w, struct fiber *self, struct fiber *
 
 void schedule_wait(struct worker *w, struct fiber *self)
 {
+    self->spinning = false;
     struct fiber *next = schedule_next(w, self->warp);
     if (!next)
         block_deadlock(w);
@@ -215,11 +216,22 @@ void simt_yield(void)
     run_other(w, self, next);
 }
 
-void simt_spin(void)
+/* pc: where the kernel looks for what another thread writes. */
+static void spin(const void *pc)
 {
     struct fiber *self = simt_tls.self;
-    if (self && ++self->spins >= SPINS_BEFORE_YIELD)
-        simt_yield();
+    if (!self || ++self->spins < SPINS_BEFORE_YIELD)
+        return;
+    self->pc = pc;
+    self->file = NULL;
+    self->line = 0;
+    self->spinning = true;
+    simt_yield();
+}
+
+void simt_spin(void)
+{
+    spin(__builtin_return_address(0));
 }
 
 void simt_atomic(const void *address)
@@ -229,5 +241,5 @@ void simt_atomic(const void *address)
         report_raise(EVENT_ADDRESS, false, NULL, 0, NULL,
                      "an atomic operation on a local variable: undefined on a GPU, which has them of global and shared "
                      "memory alone");
-    simt_spin();
+    spin(__builtin_return_address(0));
 }

@@ -87,6 +87,8 @@ struct simt_options {
     int n_regions;
 };
 void simt_configure(const struct simt_options *options);
+/* From another thread, while a launch runs: reports where the warps of the blocks under way stand. */
+void simt_where(void);
 
 /* true: a launch does nothing but to be seen, until false, which returns how many threads a block had at most. */
 unsigned simt_rehearse(bool begin);

@@ -352,8 +352,14 @@ static void on_signal(int signal, siginfo_t *info, void *ctx)
     _exit(EXIT_FATAL);
 }
 
+uintptr_t traps_pc(const void *context)
+{
+    return context_pc(context);
+}
+
 void traps_begin_launch(void)
 {
+    stands_begin();
 #if defined(__x86_64__)
     memset(pcs, 0, sizeof pcs);
     step.dropped = 0;

@@ -8,6 +8,9 @@
 #include "engine/simt/named_barriers.h"
 #include "engine/simt/wgmma.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #define SIMT_THREADS_MAX 1024u /* per block (CUDA C++ Programming Guide, technical specifications) */
 #define SIMT_WARPS_MAX (SIMT_THREADS_MAX / 32u)
 
@@ -20,6 +23,7 @@ struct fiber {
     uint8_t barrier;      /* the named one it waits at */
     uint8_t mbarrier;     /* or the number of the mbarrier */
     uint16_t spins;       /* simt_spin calls since it last let others run */
+    bool spinning;        /* it has called that many times since it last waited */
     enum simt_warp_op op; /* of the warp operation it waits at */
     uint32_t mask;
     simt_combine_fn *combine;
@@ -71,6 +75,8 @@ struct worker {
     int barrier_line;
     struct named_barrier named[NAMED_BARRIERS];
     bool failed; /* this block cannot go on */
+    pthread_t thread;
+    atomic_bool in_block;
     uint64_t clock;
     const struct simt_launch *launch; /* borrowed */
     struct simt_dim block;

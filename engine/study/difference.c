@@ -33,8 +33,8 @@ struct tile_pair {
 struct worker {
     struct judge_scratch *scratch;   /* owned */
     struct tile_verdicts *verdicts;  /* owned, [kv_tiles][ASC_CHANNELS] */
-    struct tile_pair *tiles;         /* owned, [kv_tiles][ASC_CHANNELS] */
-    struct place *places;            /* owned, [kv_tiles * ASC_CHANNELS] */
+    struct tile_pair *tiles;         /* owned, [kv_tiles][ASC_ALL_CHANNELS] */
+    struct place *places;            /* owned, [kv_tiles * ASC_ALL_CHANNELS] */
     int *order[RUNS];                /* owned, [kv_tiles] */
     struct tile_detail detail;       /* its arrays are owned */
     struct expectation *pairs[RUNS]; /* owned: expectations of either run */
@@ -47,6 +47,7 @@ struct job {
     struct worker *workers; /* owned, [n_workers] */
     int n_workers;
     uint64_t pairs_room;
+    int own_b[ASC_OWN_CHANNELS]; /* the channel of B that has the name of A's value; -1: none */
     int64_t n_places;
     atomic_llong next;
     atomic_int failed;
@@ -111,6 +112,8 @@ static struct difference_place place_of(const struct job *job, const struct tile
     place.place[1] = (int32_t)(n / a->layout.q_tiles % a->problem.heads);
     place.place[2] = (int32_t)(n % a->layout.q_tiles);
     place.kv = channel_per_kv(at.channel) ? at.kv : -1;
+    if (channel_is_own(at.channel))
+        snprintf(place.own, sizeof place.own, "%s", plan_channel_name(&a->plan, at.channel));
     place.unwritten_a = kind_of(t, A, row, col, &place.got[A]) == KIND_UNWRITTEN;
     place.unwritten_b = kind_of(t, B, row, col, &place.got[B]) == KIND_UNWRITTEN;
     return place;
@@ -141,6 +144,13 @@ static void compare_bits(const struct job *job, struct worker *w, struct tile_pa
                 continue;
             }
             note(job, &d->first, t, at, row, col);
+            if (a == KIND_FINITE && b == KIND_FINITE && channel_is_own(at.channel)) {
+                d->unbounded++;
+                d->largest = fmax(d->largest, fabs(value[A] - value[B]));
+                const uint64_t ulp = ulp_between(t, row, col);
+                d->largest_ulp = ulp > d->largest_ulp ? ulp : d->largest_ulp;
+                continue;
+            }
             if (a == KIND_FINITE && b == KIND_FINITE) {
                 t->n_pairs++;
                 continue;
@@ -181,7 +191,7 @@ static bool is_pair(const struct tile_pair *t, int row, int col)
 static void keep_expectations(void *ctx, const struct tile_detail *d)
 {
     struct worker *w = ctx;
-    const struct tile_pair *t = &w->tiles[d->kv * ASC_CHANNELS + d->channel];
+    const struct tile_pair *t = &w->tiles[d->kv * ASC_ALL_CHANNELS + d->channel];
     uint64_t at = t->at;
     if (!t->in_window || d->rows != t->rows || d->cols != t->cols)
         return;
@@ -238,7 +248,7 @@ static int compare_windows(const struct job *job, struct worker *w, const struct
     for (int from = 0, to = 0; from < n; from = to) {
         uint64_t used = 0;
         for (; to < n; to++) {
-            struct tile_pair *t = &w->tiles[places[to].kv * ASC_CHANNELS + (int)places[to].channel];
+            struct tile_pair *t = &w->tiles[places[to].kv * ASC_ALL_CHANNELS + (int)places[to].channel];
             if (used && used + t->n_pairs > job->pairs_room)
                 break;
             t->in_window = t->n_pairs > 0;
@@ -252,7 +262,7 @@ static int compare_windows(const struct job *job, struct worker *w, const struct
                 return -1;
         }
         for (int i = from; i < to; i++) {
-            struct tile_pair *t = &w->tiles[places[i].kv * ASC_CHANNELS + (int)places[i].channel];
+            struct tile_pair *t = &w->tiles[places[i].kv * ASC_ALL_CHANNELS + (int)places[i].channel];
             if (t->in_window)
                 compare_pairs(job, w, t, places[i]);
             t->in_window = 0;
@@ -261,9 +271,26 @@ static int compare_windows(const struct job *job, struct worker *w, const struct
     return 0;
 }
 
-static void take_tile(struct tile_pair *t, const struct slot_case cases[RUNS], struct place at, uint64_t order)
+static struct matrix own_matrix(const struct trace *t, int ch, int slot, int kv)
+{
+    const struct tile tile = ch < 0 ? (struct tile){0} : trace_tile(t, (enum asc_channel)ch, slot, kv);
+    const bool recorded = tile.data && trace_first_stamp(t, (enum asc_channel)ch, slot, kv);
+    return (struct matrix){recorded ? tile.data : NULL, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
+}
+
+static void take_tile(const struct job *job, struct tile_pair *t, const struct slot_case cases[RUNS],
+                      const int slot[RUNS], struct place at, uint64_t order)
 {
     const int i = at.kv * ASC_CHANNELS + (int)at.channel;
+    if (channel_is_own(at.channel)) {
+        *t = (struct tile_pair){.m = {own_matrix(job->t[A], (int)at.channel, slot[A], at.kv),
+                                      own_matrix(job->t[B], job->own_b[at.channel - ASC_CHANNELS], slot[B], at.kv)},
+                                .lanes = 1,
+                                .order = order};
+        t->rows = t->m[A].data && t->m[B].data ? t->m[A].rows : 0;
+        t->cols = t->m[A].cols;
+        return;
+    }
     *t = (struct tile_pair){.m = {cases[A].captured[i], cases[B].captured[i]}, .lanes = 1, .order = order};
     if (!t->m[A].data || !t->m[B].data)
         return;
@@ -304,9 +331,9 @@ static int compare_place(const struct job *job, struct worker *w, int64_t n)
     failed |= n_places < 0;
     for (int i = 0; i < n_places; i++) {
         struct place *at = &w->places[i];
-        struct tile_pair *t = &w->tiles[at->kv * ASC_CHANNELS + (int)at->channel];
+        struct tile_pair *t = &w->tiles[at->kv * ASC_ALL_CHANNELS + (int)at->channel];
         at->slot = (int)n;
-        take_tile(t, cases, *at, (uint64_t)n * (uint64_t)l->kv_tiles * ASC_CHANNELS + (uint64_t)i);
+        take_tile(job, t, cases, slot, *at, (uint64_t)n * (uint64_t)l->kv_tiles * ASC_ALL_CHANNELS + (uint64_t)i);
         compare_bits(job, w, t, *at);
         any |= t->n_pairs > 0;
     }
@@ -334,7 +361,7 @@ static void difference_begin(const struct job *job, struct difference *d)
     for (int run = 0; run < RUNS; run++)
         d->complete[run] = trace_complete(job->t[run]);
     d->outputs = d->complete[A] && d->complete[B];
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         d->channel[ch].first.order = d->channel[ch].first_bad.order = UINT64_MAX;
 }
 
@@ -350,7 +377,7 @@ static void add(struct difference *to, const struct difference *from)
     to->only[A] += from->only[A];
     to->only[B] += from->only[B];
     to->reordered += from->reordered;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         struct channel_difference *x = &to->channel[ch];
         const struct channel_difference *y = &from->channel[ch];
         x->compared += y->compared;
@@ -387,7 +414,7 @@ static void worker_free(struct worker *w)
 static int worker_make(const struct job *job, struct worker *w)
 {
     const struct trace *t = job->t[A];
-    const size_t kv_tiles = (size_t)t->layout.kv_tiles, tiles = kv_tiles * ASC_CHANNELS;
+    const size_t kv_tiles = (size_t)t->layout.kv_tiles, tiles = kv_tiles * ASC_ALL_CHANNELS;
     const size_t largest = channel_largest_tile(&t->plan, &t->problem);
     const size_t room = largest > job->pairs_room ? largest : job->pairs_room; /* a tile fits in any case */
     w->scratch = judge_scratch_new();
@@ -405,11 +432,21 @@ static int worker_make(const struct job *job, struct worker *w)
     return made ? 0 : -1;
 }
 
+/* The channel of a value of the same name, columns and type; -1: there is none. */
+static int same_value(const struct asc_value *value, const struct asc_plan *plan)
+{
+    const int ch = value->name[0] ? plan_channel_from_name(plan, value->name) : -1;
+    const struct asc_value *there = ch < ASC_CHANNELS ? NULL : &plan->value[ch - ASC_CHANNELS];
+    return there && there->cols == value->cols && there->dtype == value->dtype ? ch : -1;
+}
+
 int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs_room, struct difference *out,
                     struct err *err)
 {
     struct pool *pool = NULL;
     struct job job = {.t = {a, b}, .pairs_room = pairs_room ? pairs_room : PAIRS_ROOM};
+    for (int i = 0; i < ASC_OWN_CHANNELS; i++)
+        job.own_b[i] = same_value(&a->plan.value[i], &b->plan);
     job.n_places = (int64_t)a->problem.batch * a->problem.heads * a->layout.q_tiles;
     difference_begin(&job, out);
     if (pool_new(0, &pool, err) != 0)
@@ -439,6 +476,11 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
             out->channel[ch].in[run] = trace_has(t, ch);
             out->channel[ch].lost[run] = trace_dropped(t, ch) + trace_mistyped(t, ch);
         }
+    for (int ch = ASC_CHANNELS; ch < ASC_ALL_CHANNELS; ch++) {
+        const int own_b = job.own_b[ch - ASC_CHANNELS];
+        out->channel[ch].in[A] = trace_has(a, ch);
+        out->channel[ch].in[B] = own_b >= 0 && trace_has(b, (enum asc_channel)own_b);
+    }
     if (out->both == 0)
         return err_set(err, ERR_INPUT, "", "nothing to compare: no (batch, head, q tile) is recorded in both runs");
     return 0;
@@ -446,7 +488,7 @@ int difference_find(const struct trace *a, const struct trace *b, uint64_t pairs
 
 bool difference_exact(const struct difference *d)
 {
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (d->channel[ch].same != d->channel[ch].compared || d->channel[ch].lost[A] != d->channel[ch].lost[B])
             return false;
     return d->complete[A] == d->complete[B];
@@ -465,15 +507,15 @@ bool difference_within(const struct difference *d)
 struct difference_place difference_first(const struct difference *d, int exact)
 {
     struct difference_place first = {.order = UINT64_MAX};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < (exact ? ASC_ALL_CHANNELS : ASC_CHANNELS); ch++)
         earlier(&first, exact ? &d->channel[ch].first : &d->channel[ch].first_bad);
     return first;
 }
 
 void difference_place_words(const struct difference_place *place, char *out, size_t bytes)
 {
-    int n = snprintf(out, bytes, "%s[b%d,h%d,q%d", channel_name(place->channel), place->place[0], place->place[1],
-                     place->place[2]);
+    int n = snprintf(out, bytes, "%s[b%d,h%d,q%d", place->own[0] ? place->own : channel_name(place->channel),
+                     place->place[0], place->place[1], place->place[2]);
     if (place->kv >= 0)
         n += snprintf(out + n, bytes - (size_t)n, ",k%d", place->kv);
     snprintf(out + n, bytes - (size_t)n, "] row %d, column %d", place->row, place->col);

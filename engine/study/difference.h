@@ -9,8 +9,9 @@
 struct difference_place {
     uint64_t order; /* execution order; UINT64_MAX: there is none */
     enum asc_channel channel;
-    int32_t place[3];    /* batch, head, q tile */
-    int kv;              /* -1 for a channel that exists once per slot */
+    char own[sizeof((struct asc_value *)NULL)->name]; /* of a value of the kernel's own; "": it is none */
+    int32_t place[3];                                 /* batch, head, q tile */
+    int kv;                                           /* -1 for a channel that exists once per slot */
     int row, col;        /* of the tile; of l in several lanes, col 0 stands for all of them */
     double got[2];       /* in either run */
     int32_t unwritten_a; /* 1: never written there */
@@ -43,7 +44,10 @@ struct channel_difference {
 };
 
 struct difference {
-    struct channel_difference channel[ASC_CHANNELS];
+    /* Of a value of the kernel's own no bound is known: what differs is unbounded, and nothing against
+     * difference_within.
+     */
+    struct channel_difference channel[ASC_ALL_CHANNELS];
     int64_t places;    /* (batch, head, q tile)s of the problem */
     int64_t both;      /* recorded in both runs */
     int64_t only[2];   /* in one alone: not compared, but for o and lse of complete runs */

@@ -52,22 +52,48 @@ const char *const memory_meanings[] = {"", "pinned memory", "device memory", "de
 
 const char *channel_name(enum asc_channel ch)
 {
-    return channels[ch].name;
+    return channel_is_own(ch) ? "a value of the kernel's own" : channels[ch].name;
 }
 
 const char *channel_label(enum asc_channel ch)
 {
-    return channels[ch].label;
+    return channel_is_own(ch) ? channel_name(ch) : channels[ch].label;
 }
 
 const char *channel_meaning(enum asc_channel ch)
 {
-    return channels[ch].meaning;
+    return channel_is_own(ch) ? channel_name(ch) : channels[ch].meaning;
 }
 
 const char *channel_formula(enum asc_channel ch)
 {
-    return channels[ch].formula;
+    return channel_is_own(ch) ? "" : channels[ch].formula;
+}
+
+const char *plan_channel_name(const struct asc_plan *plan, enum asc_channel ch)
+{
+    return channel_is_own(ch) ? plan->value[ch - ASC_CHANNELS].name : channels[ch].name;
+}
+
+const char *plan_channel_label(const struct asc_plan *plan, enum asc_channel ch)
+{
+    return channel_is_own(ch) ? plan->value[ch - ASC_CHANNELS].name : channels[ch].label;
+}
+
+int plan_values(const struct asc_plan *plan)
+{
+    int n = 0;
+    while (n < ASC_OWN_CHANNELS && plan->value[n].name[0])
+        n++;
+    return n;
+}
+
+int plan_channel_from_name(const struct asc_plan *plan, const char *name)
+{
+    for (int i = 0; i < ASC_OWN_CHANNELS && *name; i++)
+        if (strcmp(plan->value[i].name, name) == 0)
+            return ASC_CHANNELS + i;
+    return channel_from_name(name);
 }
 
 int channel_from_name(const char *name)
@@ -80,17 +106,26 @@ int channel_from_name(const char *name)
 
 bool channel_per_kv(enum asc_channel ch)
 {
-    return channels[ch].extent == PER_KV;
+    return channel_is_own(ch) || channels[ch].extent == PER_KV;
 }
 
 int channel_rows(enum asc_channel ch, const struct asc_plan *plan)
 {
-    return channels[ch].rows == ROWS_Q ? plan->br : plan->bc;
+    return channel_is_own(ch) || channels[ch].rows == ROWS_Q ? plan->br : plan->bc;
+}
+
+static enum cols cols_of(enum asc_channel ch, const struct asc_plan *plan)
+{
+    static const enum cols own[] = {[ASC_COLS_ONE] = COLS_ONE,
+                                    [ASC_COLS_BC] = COLS_KV,
+                                    [ASC_COLS_HEAD_DIM] = COLS_D,
+                                    [ASC_COLS_HEAD_DIM_V] = COLS_V};
+    return channel_is_own(ch) ? own[plan->value[ch - ASC_CHANNELS].cols] : channels[ch].cols;
 }
 
 int channel_cols(enum asc_channel ch, const struct asc_plan *plan, const struct asc_problem *problem)
 {
-    switch (channels[ch].cols) {
+    switch (cols_of(ch, plan)) {
     case COLS_D:
         return problem->head_dim;
     case COLS_V:
@@ -123,13 +158,13 @@ static int within(int length, int tile, int index)
 int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch,
                        int q_tile, int kv)
 {
-    return channels[ch].rows == ROWS_Q ? within(asc_q_len(p, batch), plan->br, q_tile)
-                                       : within(asc_kv_len(p, batch), plan->bc, kv);
+    return channel_is_own(ch) || channels[ch].rows == ROWS_Q ? within(asc_q_len(p, batch), plan->br, q_tile)
+                                                             : within(asc_kv_len(p, batch), plan->bc, kv);
 }
 
 int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch, int kv)
 {
-    return channels[ch].cols == COLS_KV ? within(asc_kv_len(p, batch), plan->bc, kv) : channel_cols(ch, plan, p);
+    return cols_of(ch, plan) == COLS_KV ? within(asc_kv_len(p, batch), plan->bc, kv) : channel_cols(ch, plan, p);
 }
 
 /* Sizes are built up from products and sums; one of them passing 2^63 - 1 makes the whole sum invalid. */
@@ -511,10 +546,14 @@ static int plan_check(const struct asc_plan *plan, const struct layout_types *ty
                        (unsigned long long)plan->workspace_bytes, (unsigned long long)ASC_WORKSPACE_MAX);
     if (!is_float(types->o))
         return err_set(err, ERR_INPUT, "plan", "type %d of o; it must be a floating-point type", types->o);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (types->channel[ch] < -1 || types->channel[ch] >= DTYPE_COUNT)
             return err_set(err, ERR_INPUT, "plan", "type %d of channel %s is not known", types->channel[ch],
-                           channels[ch].name);
+                           channel_name((enum asc_channel)ch));
+    for (int i = 0; i < ASC_OWN_CHANNELS; i++)
+        if (plan->value[i].cols < ASC_COLS_ONE || plan->value[i].cols > ASC_COLS_HEAD_DIM_V ||
+            !memchr(plan->value[i].name, 0, sizeof plan->value[i].name))
+            return err_set(err, ERR_INPUT, "plan", "value %d of the kernel's own is none that ASC_VALUES declares", i);
     return 0;
 }
 
@@ -539,16 +578,17 @@ static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, 
     out->kv_tiles = tiles(p->kv_len, plan->bc);
     out->warps = warps(plan);
     struct size all = {0, 0};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         struct asc_channel_map *map = &out->channel[ch];
         struct asc_stamp_map *stamp = &out->stamp[ch];
         map->dtype = -1;
-        if (types->channel[ch] < 0)
+        if (types->channel[ch] < 0 || !plan_channel_name(plan, (enum asc_channel)ch)[0])
             continue;
         map->dtype = types->channel[ch];
         map->rows = channel_rows(ch, plan);
         map->cols = channel_cols(ch, plan, p);
-        map->n_kv = channels[ch].extent == PER_KV ? out->kv_tiles : 1;
+        const bool per_kv = channel_per_kv((enum asc_channel)ch);
+        map->n_kv = per_kv ? out->kv_tiles : 1;
         struct size tile = {tensor_bytes(&all, 1, 1, map->rows, map->cols, map->dtype), 0};
         size_align(&tile, ASC_TILE_ALIGN);
         const uint64_t values = all.bytes;
@@ -556,8 +596,8 @@ static int place_slot(const struct asc_problem *p, const struct asc_plan *plan, 
         map->slot_stride = all.bytes - values;
         size_part(&all, sizeof(uint64_t) * (uint64_t)out->warps, (uint64_t)map->n_kv);
         stamp->slot_stride = all.bytes - values - map->slot_stride;
-        map->kv_stride = channels[ch].extent == PER_KV ? tile.bytes : 0;
-        stamp->kv_stride = channels[ch].extent == PER_KV ? sizeof(uint64_t) * (uint64_t)out->warps : 0;
+        map->kv_stride = per_kv ? tile.bytes : 0;
+        stamp->kv_stride = per_kv ? sizeof(uint64_t) * (uint64_t)out->warps : 0;
     }
     if (all.overflow)
         return err_set(err, ERR_INPUT, "plan", "one slot of %d kv tiles of %d x %d exceeds 2^63 bytes", out->kv_tiles,
@@ -637,17 +677,17 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     l.states = part(&size, tensor_bytes(&size, p->batch, p->heads, l.q_tiles, deals, DTYPE_I32), DTYPE_I32);
     l.slots = part(&size, (uint64_t)n_slots * 3 * sizeof(int32_t), DTYPE_I32);
     l.slot_index = part(&size, index_bytes, DTYPE_I32);
-    l.dropped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
-    l.mistyped = part(&size, ASC_CHANNELS * sizeof(uint64_t), DTYPE_I64);
+    l.dropped = part(&size, ASC_ALL_CHANNELS * sizeof(uint64_t), DTYPE_I64);
+    l.mistyped = part(&size, ASC_ALL_CHANNELS * sizeof(uint64_t), DTYPE_I64);
     size_align(&size, ASC_ALIGN);
     l.stamps_offset = size.bytes;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         if (l.channel[ch].dtype >= 0)
             l.stamp[ch].offset = size_part(&size, l.stamp[ch].slot_stride, (uint64_t)n_slots);
     }
     size_align(&size, ASC_ALIGN);
     l.values_offset = size.bytes;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         if (l.channel[ch].dtype < 0)
             continue;
         l.channel[ch].offset = size_part(&size, l.channel[ch].slot_stride, (uint64_t)n_slots);
@@ -661,10 +701,10 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
     return 0;
 }
 
-int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS])
+int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_ALL_CHANNELS])
 {
     int n = 0;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         if (l->channel[ch].dtype < 0)
             continue;
         if (n)

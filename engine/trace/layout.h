@@ -51,17 +51,27 @@ struct layout {
     struct layout_part dropped, mistyped;
     uint64_t stamps_offset, values_offset, total_bytes; /* stamps, then values to the end */
     int32_t n_slots, q_tiles, kv_tiles, warps;
-    struct asc_channel_map channel[ASC_CHANNELS];
-    struct asc_stamp_map stamp[ASC_CHANNELS];
+    struct asc_channel_map channel[ASC_ALL_CHANNELS];
+    struct asc_stamp_map stamp[ASC_ALL_CHANNELS];
 };
 
-/* Static facts of channels.def. */
+/* Static facts of channels.def; of a kernel's own values the plan knows the name. */
 const char *channel_name(enum asc_channel ch);  /* "alpha" */
 const char *channel_label(enum asc_channel ch); /* "α" */
 const char *channel_meaning(enum asc_channel ch);
 const char *channel_formula(enum asc_channel ch);
 int channel_from_name(const char *name);  /* enum asc_channel, or -1 */
 bool channel_per_kv(enum asc_channel ch); /* exists per kv tile; false: once per q tile */
+
+/* The same of the kernel's own values too, by their names. */
+const char *plan_channel_name(const struct asc_plan *plan, enum asc_channel ch);
+const char *plan_channel_label(const struct asc_plan *plan, enum asc_channel ch);
+int plan_channel_from_name(const struct asc_plan *plan, const char *name); /* enum asc_channel, or -1 */
+int plan_values(const struct asc_plan *plan);                              /* how many of its own it has */
+static inline bool channel_is_own(enum asc_channel ch)
+{
+    return (int)ch >= ASC_CHANNELS;
+}
 
 /* Shape of a channel's tile for a plan, padding included. */
 int channel_rows(enum asc_channel ch, const struct asc_plan *plan);
@@ -74,10 +84,11 @@ int channel_valid_rows(enum asc_channel ch, const struct asc_problem *p, const s
 int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const struct asc_plan *plan, int batch,
                        int kv);
 
-/* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. */
+/* What each channel holds: dtype[ch] is an enum dtype, or -1 where the channel is not recorded. What it says of a value
+   that the plan does not name says nothing. */
 struct layout_types {
     int32_t o; /* enum dtype of the output */
-    int32_t channel[ASC_CHANNELS];
+    int32_t channel[ASC_ALL_CHANNELS];
 };
 
 /* Bytes one slot takes, at least 1; and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads
@@ -88,7 +99,7 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
                 struct layout *out, struct err *err);
 
 /* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
-int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_CHANNELS]);
+int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_ALL_CHANNELS]);
 
 /* By enum asc_causal, asc_layout, asc_lie, asc_bias, asc_rope, asc_kv_deal, asc_scale_type, then NULL: as scenarios and
    saved traces write them. */

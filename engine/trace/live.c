@@ -57,7 +57,7 @@ static int same_layout(const struct layout *a, const struct layout *b)
                same_part(&a->mistyped, &b->mistyped) && a->stamps_offset == b->stamps_offset &&
                a->values_offset == b->values_offset && a->total_bytes == b->total_bytes && a->n_slots == b->n_slots &&
                a->q_tiles == b->q_tiles && a->kv_tiles == b->kv_tiles && a->warps == b->warps;
-    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++) {
         const struct asc_channel_map *x = &a->channel[ch], *y = &b->channel[ch];
         const struct asc_stamp_map *s = &a->stamp[ch], *t = &b->stamp[ch];
         same = same && x->offset == y->offset && x->slot_stride == y->slot_stride && x->kv_stride == y->kv_stride &&

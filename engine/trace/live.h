@@ -16,8 +16,8 @@ struct live_header {
     struct asc_plan plan;
     struct asc_conventions conventions;
     struct layout_types types;
-    struct layout layout;         /* what layout_make() says for the four above */
-    uint64_t unfed[ASC_CHANNELS]; /* the probes count here: const values of channels that were to be fed */
+    struct layout layout;             /* what layout_make() says for the four above */
+    uint64_t unfed[ASC_ALL_CHANNELS]; /* the probes count here: const values of channels that were to be fed */
 };
 
 /* The child's side: trace_attach(), declared in trace.h; and for a run that is fed, after it:

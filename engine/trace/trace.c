@@ -299,8 +299,8 @@ bool trace_mistyped_words(const struct trace *t, enum asc_channel ch, char out[L
     const uint64_t n = trace_mistyped(t, ch);
     out[0] = '\0';
     if (n)
-        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s are not %s, the declared type", n, channel_name(ch),
-                 dtype_name(t->layout.channel[ch].dtype));
+        snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s are not %s, the declared type", n,
+                 plan_channel_name(&t->plan, ch), dtype_name(t->layout.channel[ch].dtype));
     return n > 0;
 }
 
@@ -312,7 +312,7 @@ bool trace_dropped_words(const struct trace *t, enum asc_channel ch, char out[LO
     out[0] = '\0';
     if (n)
         snprintf(out, LOST_WORDS_BYTES, "%" PRIu64 " values of %s were not recorded%s, row or kv tile out of range", n,
-                 channel_name(ch), why);
+                 plan_channel_name(&t->plan, ch), why);
     return n > 0;
 }
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 10 + ASC_CHANNELS };
+enum { CHUNK_BYTES = 1 << 20, PATTERN_BYTES = 1 << 16, PARTS = 10 + ASC_ALL_CHANNELS };
 
 /* A range of the file and what it is filled with. */
 struct part {
@@ -131,11 +131,11 @@ static void list_parts(const struct layout *l, const struct trace_inputs *inputs
         {l->stamps_offset, l->values_offset - l->stamps_offset, patterns->of[DTYPE_I64], PATTERN_BYTES}};
     uint64_t end = l->total_bytes;
     memcpy(parts, first, sizeof first);
-    for (int ch = ASC_CHANNELS - 1; ch >= 0; ch--) {
+    for (int ch = ASC_ALL_CHANNELS - 1; ch >= 0; ch--) {
         const struct asc_channel_map *map = &l->channel[ch];
         if (map->dtype < 0)
             continue;
-        parts[PARTS - ASC_CHANNELS + ch] =
+        parts[PARTS - ASC_ALL_CHANNELS + ch] =
             (struct part){map->offset, end - map->offset, patterns->of[map->dtype], PATTERN_BYTES};
         end = map->offset;
     }
@@ -298,7 +298,7 @@ static int fill(const struct trace *t, const struct trace_inputs *inputs, struct
 static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3],
                   const struct trace_inputs *inputs, const struct asc_problem *terms, struct err *err)
 {
-    static const uint64_t zeros[ASC_CHANNELS];
+    static const uint64_t zeros[ASC_ALL_CHANNELS];
     const struct layout *l = &t->layout;
     if (open_memory(t, err) != 0)
         return -1;

@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TENSORS_MAX = 22 + 2 * ASC_CHANNELS };
+enum { TENSORS_MAX = 22 + 2 * ASC_ALL_CHANNELS };
 #define SLOT_TABLE "slot"
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
    offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
 struct tensor_map {
-    char name[32];
+    char name[40];
     enum dtype dtype;
     int n_dims;
     uint64_t shape[4];
@@ -70,17 +70,17 @@ static void add_matrix(struct list *list, const char *group, const char *name, c
     add_dim(map, t.cols);
 }
 
-static void add_channel(struct list *list, struct layout *l, enum asc_channel ch)
+static void add_channel(struct list *list, const struct asc_plan *plan, struct layout *l, enum asc_channel ch)
 {
     struct asc_channel_map *channel = &l->channel[ch];
     struct asc_stamp_map *stamp = &l->stamp[ch];
-    struct tensor_map *map = add(list, "channel.", channel_name(ch), channel->dtype, &channel->offset);
+    struct tensor_map *map = add(list, "channel.", plan_channel_name(plan, ch), channel->dtype, &channel->offset);
     map->slot_stride = &channel->slot_stride;
     map->kv_stride = &channel->kv_stride;
     add_tiles(map, l->n_slots, l->kv_tiles, channel_per_kv(ch));
     add_dim(map, channel->rows);
     add_dim(map, channel->cols);
-    map = add(list, "stamp.", channel_name(ch), DTYPE_I64, &stamp->offset);
+    map = add(list, "stamp.", plan_channel_name(plan, ch), DTYPE_I64, &stamp->offset);
     map->slot_stride = &stamp->slot_stride;
     map->kv_stride = &stamp->kv_stride;
     add_tiles(map, l->n_slots, l->kv_tiles, channel_per_kv(ch));
@@ -134,10 +134,12 @@ static void add_codes(struct list *list, const char *name, const struct asc_prob
 
 /* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
    aligned. Returns how many. */
-static int list_tensors(const struct asc_problem *p, struct layout *l, struct tensor_map out[TENSORS_MAX])
+static int list_tensors(const struct asc_problem *p, const struct asc_plan *plan, struct layout *l,
+                        struct tensor_map out[TENSORS_MAX])
 {
     struct tensor_map maps[TENSORS_MAX];
     struct list list = {maps, 0};
+    const int counted = ASC_CHANNELS + plan_values(plan);
     add_matrix(&list, "input.", "q", p, TENSOR_Q, &l->q);
     add_matrix(&list, "input.", "k", p, TENSOR_K, &l->k);
     add_matrix(&list, "input.", "v", p, TENSOR_V, &l->v);
@@ -169,11 +171,11 @@ static int list_tensors(const struct asc_problem *p, struct layout *l, struct te
     map = add(&list, "", SLOT_TABLE, DTYPE_I32, &l->slots.offset);
     add_dim(map, l->n_slots);
     add_dim(map, 3);
-    add_dim(add(&list, "", "dropped", DTYPE_I64, &l->dropped.offset), ASC_CHANNELS);
-    add_dim(add(&list, "", "mistyped", DTYPE_I64, &l->mistyped.offset), ASC_CHANNELS);
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    add_dim(add(&list, "", "dropped", DTYPE_I64, &l->dropped.offset), counted);
+    add_dim(add(&list, "", "mistyped", DTYPE_I64, &l->mistyped.offset), counted);
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (l->channel[ch].dtype >= 0)
-            add_channel(&list, l, ch);
+            add_channel(&list, plan, l, ch);
 
     int n = 0;
     for (size_t bytes = 8; bytes; bytes /= 2)
@@ -318,7 +320,7 @@ static int save(const struct trace *t, const struct chosen *chosen, const char *
     struct layout layout = t->layout;
     layout.n_slots = chosen->slots ? chosen->n : layout.n_slots;
     struct tensor_map maps[TENSORS_MAX];
-    const int n_maps = list_tensors(&t->problem, &layout, maps);
+    const int n_maps = list_tensors(&t->problem, &t->plan, &layout, maps);
     unsigned char *header = NULL;
     size_t header_bytes = 0;
     if (make_header(t, maps, n_maps, &header, &header_bytes, err) != 0)
@@ -392,7 +394,7 @@ static int place_tensors(const struct safetensors *file, const char *path, struc
 {
     struct layout *l = &t->layout;
     struct tensor_map maps[TENSORS_MAX];
-    const int n_maps = list_tensors(&t->problem, l, maps);
+    const int n_maps = list_tensors(&t->problem, &t->plan, l, maps);
     for (int i = 0; i < n_maps; i++)
         if (take_tensor(file, path, &maps[i], err) != 0)
             return -1;

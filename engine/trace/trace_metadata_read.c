@@ -2,6 +2,7 @@
 
 #include "engine/base/bounded_json.h"
 #include "engine/base/text.h"
+#include "engine/trace/own_values.h"
 #include "engine/trace/trace_fields.h"
 
 #include <float.h>
@@ -180,6 +181,33 @@ static int read_problem(const struct entry *e, const json_t *from, struct trace 
     return problem_check(&t->problem, e->path, e->err);
 }
 
+/* May lack: the kernel has none. */
+static int read_values(const struct entry *e, const json_t *from, struct asc_plan *plan)
+{
+    const json_t *values = json_object_get(from, "values");
+    const size_t n = json_array_size(values);
+    if (values && (!json_is_array(values) || n > ASC_OWN_CHANNELS))
+        return refuse(e, "values", "an array of at most 8");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_array_get(values, i);
+        const char *name = json_string_value(json_object_get(value, "name")),
+                   *columns = json_string_value(json_object_get(value, "columns"));
+        struct asc_value *to = &plan->value[i];
+        to->cols = -1;
+        for (int k = 0; columns && own_value_cols[k]; k++)
+            if (strcmp(own_value_cols[k], columns) == 0)
+                to->cols = k;
+        if (!name || *own_value_name_refused(name) || plan_channel_from_name(plan, name) >= 0)
+            return refuse(e, "name of a value", "one that no other has");
+        if (to->cols < 0)
+            return refuse(e, "columns of a value", "1, bc, head_dim or head_dim_v");
+        if (get_dtype(e, value, "type", &to->dtype) != 0)
+            return -1;
+        snprintf(to->name, sizeof to->name, "%.23s", name);
+    }
+    return 0;
+}
+
 static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
 {
     int64_t workspace = 0;
@@ -189,7 +217,7 @@ static int read_plan(const struct entry *e, const json_t *from, struct trace *t)
     t->plan.workspace_bytes = (uint64_t)workspace;
     if (json_object_get(from, trace_plan_deal->key) && get_fields(e, from, trace_plan_deal, &t->plan) != 0)
         return -1;
-    return get_fields(e, from, trace_plan_fields, &t->plan);
+    return read_values(e, from, &t->plan) != 0 ? -1 : get_fields(e, from, trace_plan_fields, &t->plan);
 }
 
 /* By its name, or by the one it had in older traces. */
@@ -291,7 +319,7 @@ static int read_sites(const struct entry *e, const json_t *from, struct trace *t
     for (size_t i = 0; i < t->info.n_sites; i++) {
         const json_t *value = json_array_get(from, i);
         const char *name = json_string_value(json_object_get(value, "channel"));
-        const int channel = name ? channel_from_name(name) : -1;
+        const int channel = name ? plan_channel_from_name(&t->plan, name) : -1;
         if (channel < 0)
             return refuse(e, "channel", "the name of a channel");
         t->info.sites[i].channel = (enum asc_channel)channel;
@@ -381,7 +409,8 @@ static int read_inputs(const struct entry *e, const json_t *from, struct trace *
     return get_texts(e, from, fields, &t->info);
 }
 
-static int read_types(const struct entry *e, const json_t *from, struct layout_types *types)
+static int read_types(const struct entry *e, const json_t *from, const struct asc_plan *plan,
+                      struct layout_types *types)
 {
     const char *name;
     json_t *value, *channels = json_object_get(from, "channels");
@@ -389,11 +418,11 @@ static int read_types(const struct entry *e, const json_t *from, struct layout_t
         return -1;
     if (!json_is_object(channels))
         return refuse(e, "channels", "an object");
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         types->channel[ch] = -1;
     json_object_foreach(channels, name, value)
     {
-        const int ch = channel_from_name(name);
+        const int ch = plan_channel_from_name(plan, name);
         if (ch < 0)
             return refuse(e, "channels", "the names of channels");
         if (get_dtype(e, channels, name, &types->channel[ch]) != 0)
@@ -414,7 +443,7 @@ static int read_entry(const struct safetensors *file, const struct entry *e, str
     json_t *json = bounded_json(text, strlen(text), where, e->err);
     if (!json)
         return -1;
-    const int result = read ? read(e, json, t) : read_types(e, json, types);
+    const int result = read ? read(e, json, t) : read_types(e, json, &t->plan, types);
     json_decref(json);
     return result;
 }

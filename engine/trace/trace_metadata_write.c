@@ -1,6 +1,7 @@
 #include "engine/trace/trace_file.h"
 
 #include "engine/base/json_memory.h"
+#include "engine/trace/own_values.h"
 #include "engine/trace/trace_fields.h"
 
 #include <math.h>
@@ -114,6 +115,14 @@ static json_t *plan_value(const struct asc_plan *plan)
         put_fields(value, trace_plan_deal, plan);
     if (plan->workspace_bytes)
         json_object_set_new(value, "workspace_bytes", json_integer((json_int_t)plan->workspace_bytes));
+    json_t *values = json_array();
+    for (int i = 0; i < plan_values(plan); i++)
+        json_array_append_new(values, json_pack("{s:s, s:s, s:s}", "name", plan->value[i].name, "columns",
+                                                own_value_cols[plan->value[i].cols], "type",
+                                                dtype_name((enum dtype)plan->value[i].dtype)));
+    if (json_array_size(values))
+        json_object_set(value, "values", values);
+    json_decref(values);
     return value;
 }
 
@@ -141,12 +150,13 @@ static json_t *conventions_value(const struct asc_conventions *c)
     return value;
 }
 
-static json_t *types_value(const struct layout *l)
+static json_t *types_value(const struct asc_plan *plan, const struct layout *l)
 {
     json_t *value = json_object(), *channels = json_object();
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (l->channel[ch].dtype >= 0)
-            json_object_set_new(channels, channel_name(ch), json_string(dtype_name((enum dtype)l->channel[ch].dtype)));
+            json_object_set_new(channels, plan_channel_name(plan, ch),
+                                json_string(dtype_name((enum dtype)l->channel[ch].dtype)));
     json_object_set_new(value, "o", json_string(dtype_name((enum dtype)l->o.dtype)));
     json_object_set_new(value, "channels", channels);
     return value;
@@ -173,13 +183,13 @@ static json_t *run_value(const struct trace_info *info)
     return value;
 }
 
-static json_t *sites_value(const struct trace_info *info)
+static json_t *sites_value(const struct asc_plan *plan, const struct trace_info *info)
 {
     json_t *value = json_array();
     for (size_t i = 0; i < info->n_sites; i++) {
         json_t *site = fields_value(trace_site_fields, &info->sites[i]);
         put_texts(site, trace_site_texts, &info->sites[i]);
-        json_object_set_new(site, "channel", json_string(channel_name(info->sites[i].channel)));
+        json_object_set_new(site, "channel", json_string(plan_channel_name(plan, info->sites[i].channel)));
         json_array_append_new(value, site);
     }
     return value;
@@ -280,9 +290,9 @@ int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRAC
     n = put_json(out, n, "attnscope.problem", problem_value(&t->problem));
     n = put_json(out, n, "attnscope.plan", plan_value(&t->plan));
     n = put_json(out, n, "attnscope.conventions", conventions_value(&t->conventions));
-    n = put_json(out, n, "attnscope.types", types_value(&t->layout));
+    n = put_json(out, n, "attnscope.types", types_value(&t->plan, &t->layout));
     n = put_json(out, n, "attnscope.run", run_value(&t->info));
-    n = put_json(out, n, "attnscope.sites", sites_value(&t->info));
+    n = put_json(out, n, "attnscope.sites", sites_value(&t->plan, &t->info));
     n = put_json(out, n, "attnscope.events", events_value(&t->info));
     n = put_json(out, n, "attnscope.inputs", inputs_value(t));
     if (t->info.capture.wanted)

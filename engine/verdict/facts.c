@@ -5,6 +5,7 @@
 #include "engine/verdict/case.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
+#include "engine/verdict/own.h"
 #include "engine/verdict/reports.h"
 #include "engine/verdict/states.h"
 #include <math.h>
@@ -291,13 +292,26 @@ static bool has_finding(const struct judgement *j, enum asc_channel ch)
 static void tell_lost(const struct facts *to)
 {
     char words[LOST_WORDS_BYTES];
-    for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++) {
+    for (enum asc_channel ch = 0; (int)ch < ASC_CHANNELS + plan_values(&to->t->plan); ch++) {
         if (has_finding(to->j, ch))
             continue;
         if (trace_dropped_words(to->t, ch, words))
             tell(to, FACT_LOST, &plain, "%s", words);
         if (trace_mistyped_words(to->t, ch, words))
             tell(to, FACT_LOST, &plain, "%s: they are not recorded", words);
+    }
+}
+
+/* What of the kernel's own values was recorded, once all of it is judged. */
+static void tell_own(const struct facts *to)
+{
+    for (int i = 0; to->j && i < plan_values(&to->t->plan); i++) {
+        const struct own_count *count = &to->j->summary.own[i];
+        const struct run_fact at = {.place = count->first_nan, .row = count->row, .col = count->col, .after = ""};
+        char words[OWN_WORDS_BYTES];
+        own_count_words(count, words);
+        tell(to, FACT_OWN, count->nan ? &at : &plain, "%s: %s%s", to->t->plan.value[i].name, words,
+             count->nan ? ", the first at" : "");
     }
 }
 
@@ -397,6 +411,7 @@ void run_facts(const struct judgement *j, const struct trace *t, unsigned kinds,
         tell_judged(&to);
     tell_lost(&to);
     tell_recorded(&to);
+    tell_own(&to);
     tell_unstaged(&to);
     tell_undeclared(&to);
     for (size_t i = 0; i < t->info.n_events; i++)

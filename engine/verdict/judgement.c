@@ -5,6 +5,7 @@
 #include "engine/verdict/case.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/onset.h"
+#include "engine/verdict/own.h"
 #include "engine/verdict/status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,15 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->summarized = -1;
     j->run_incomplete = !trace_complete(t);
     j->tiles = calloc((size_t)j->n_slots * (size_t)j->kv_tiles * ASC_CHANNELS, sizeof *j->tiles);
-    j->statuses = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_CHANNELS);
+    j->statuses = calloc((size_t)j->n_slots * (size_t)j->kv_tiles, ASC_ALL_CHANNELS);
+    const size_t n_own = plan_values(&t->plan) ? (size_t)j->n_slots * ASC_OWN_CHANNELS : 0;
+    j->own = n_own ? calloc(n_own, sizeof *j->own) : NULL;
+    for (size_t i = 0; j->own && i < n_own; i++)
+        j->own[i].first_nan.slot = -1;
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
     j->fingerprint = calloc(1, sizeof *j->fingerprint);
-    if (!j->tiles || !j->statuses || !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
+    if (!j->tiles || !j->statuses || (n_own && !j->own) || !j->slot_done || !j->fingerprint ||
+        masks_new(t, &j->masks) != 0) {
         judgement_free(j);
         return -1;
     }
@@ -42,6 +48,7 @@ void judgement_free(struct judgement *j)
     free(j->tiles);
     free(j->statuses);
     free(j->slot_done);
+    free(j->own);
     free(j->fingerprint);
     masks_free(j->masks);
     run_onset_free(j->onset);
@@ -110,7 +117,7 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     slot_case_free(&c);
     if (failed)
         return -1;
-    judgement_note_statuses(j, slot);
+    judgement_note_statuses(j, t, slot);
     atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
     atomic_fetch_add(&j->n_done, 1);
     return 0;
@@ -123,6 +130,10 @@ int judgement_detail(const struct judgement *j, const struct trace *t, struct pl
         (size_t)channel_rows(place.channel, &t->plan) * (size_t)channel_cols(place.channel, &t->plan, &t->problem);
     struct tile_verdicts *tiles = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *tiles);
     struct slot_case c = {0};
+    if (channel_is_own(place.channel)) {
+        free(tiles);
+        return own_detail(t, place, out);
+    }
     *out = (struct tile_detail){.channel = (int)place.channel, .kv = channel_per_kv(place.channel) ? place.kv : 0};
     int failed = !tiles || tile_detail_make(out, n) != 0 || slot_case_make(t, place.slot, &c) != 0;
     if (!failed) {
@@ -142,6 +153,8 @@ int judgement_operands(const struct judgement *j, const struct trace *t, struct 
     const bool of_keys = place.channel == asc_k || place.channel == asc_v;
     struct slot_case c;
     *out = (struct derivation){.derived = DERIVED_NOT};
+    if (channel_is_own(place.channel))
+        return 0;
     if (slot_case_make(t, place.slot, &c) != 0)
         return -1;
     slot_case_row(&c, of_keys ? 0 : row);

@@ -117,8 +117,18 @@ struct finding {
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)
 
+/* A value of the kernel's own: what of it was recorded. */
+struct own_count {
+    uint64_t written, unwritten, finite, nan, inf; /* unwritten: in tiles that the kernel came to */
+    double low, high;                              /* of the finite ones, where there are any */
+    struct place first_nan;                        /* as the kernel ran; slot -1: none */
+    int row, col;
+    uint64_t nan_stamp;
+};
+
 /* What the verdicts of the slots judged so far add up to. */
 struct summary {
+    struct own_count own[ASC_OWN_CHANNELS];
     struct stage_summary stage[ASC_CHANNELS];
     /* first_unvisited, where there is one; else the first bad tile of all (local), slot by slot in execution order.
        slot -1: none */
@@ -136,11 +146,12 @@ struct summary {
 
 struct judgement {
     int n_slots, kv_tiles;
-    struct tile_verdicts *tiles;     /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
-    uint8_t *statuses;               /* owned, [n_slots][ASC_CHANNELS][kv_tiles] (status.h); filled with the slots */
-    atomic_uchar *slot_done;         /* owned, [n_slots]; acquire before reading tiles of that slot */
-    atomic_int n_done;               /* slots judged */
-    bool run_incomplete;             /* the run did not end well: missing values may be its doing */
+    struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
+    uint8_t *statuses;           /* owned, [n_slots][ASC_ALL_CHANNELS][kv_tiles] (status.h); filled with the slots */
+    atomic_uchar *slot_done;     /* owned, [n_slots]; acquire before reading tiles of that slot */
+    atomic_int n_done;           /* slots judged */
+    struct own_count *own;       /* owned, [n_slots][ASC_OWN_CHANNELS]; filled with the slots; NULL: it has none */
+    bool run_incomplete;         /* the run did not end well: missing values may be its doing */
     struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
     struct masks *masks;             /* owned: which keys rows were seen to see (masks.h); filled with the slots */
     /* Below: the session's own thread writes them. */
@@ -233,8 +244,8 @@ void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES]);
 bool judgement_left_out(const struct judgement *j, const struct trace *t, struct place *at, struct left_out *out);
 
 /* Every (kv tile, channel) of a slot in the kernel's own execution order: per-slot channels that come first (q), then
-   kv tiles as visited and, in each, the stages; then tiles never visited; then o and lse. Returns how many, -1 where
-   memory ran out. places: [kv_tiles * ASC_CHANNELS]. */
+   kv tiles as visited and, in each, the stages and the kernel's own values; then tiles never visited; then o and lse.
+   Returns how many, -1 where memory ran out. places: [kv_tiles * ASC_ALL_CHANNELS]. */
 int judgement_sequence(const struct trace *t, int slot, struct place *places);
 struct expect;
 /* Whether the scenario's [expect] is met (a scenario that expects nothing expects a clean run); why: one line that says

@@ -2,6 +2,7 @@
 #include "engine/verdict/status.h"
 
 #include "engine/verdict/case.h"
+#include "engine/verdict/own.h"
 #include <stdlib.h>
 
 struct tile_verdicts *judgement_tiles(const struct judgement *j, int slot)
@@ -24,7 +25,10 @@ bool judgement_any(const struct judgement *j)
 
 const struct tile_verdicts *judgement_tile(const struct judgement *j, struct place place)
 {
+    static const struct tile_verdicts none;
     int kv = channel_per_kv(place.channel) ? place.kv : 0;
+    if (channel_is_own(place.channel)) /* nothing is known of what it should be */
+        return &none;
     return &judgement_tiles(j, place.slot)[kv * ASC_CHANNELS + (int)place.channel];
 }
 
@@ -49,10 +53,14 @@ int judgement_sequence(const struct trace *t, int slot, struct place *places)
     int ch = 0;
     for (; ch < ASC_CHANNELS && !channel_per_kv(ch); ch++)
         places[n++] = (struct place){slot, 0, ch};
-    for (int i = 0; i < visited; i++)
+    for (int i = 0; i < visited; i++) {
         for (int c = ch; c < ASC_CHANNELS; c++)
             if (channel_per_kv(c))
                 places[n++] = (struct place){slot, order[i], c};
+        for (int c = ASC_CHANNELS; c < ASC_ALL_CHANNELS; c++)
+            if (trace_has(t, c))
+                places[n++] = (struct place){slot, order[i], c};
+    }
     for (; ch < ASC_CHANNELS; ch++)
         if (!channel_per_kv(ch))
             places[n++] = (struct place){slot, 0, ch};
@@ -155,7 +163,7 @@ static enum tile_status find(const struct judgement *j, struct place place)
 /* Where a tile's byte is: those of a channel lie side by side. 0: not noted, else 1 + enum tile_status. */
 static uint8_t *byte_of(const struct judgement *j, struct place place)
 {
-    const size_t row = (size_t)place.slot * ASC_CHANNELS + (size_t)place.channel;
+    const size_t row = (size_t)place.slot * ASC_ALL_CHANNELS + (size_t)place.channel;
     return &j->statuses[row * (size_t)j->kv_tiles + (channel_per_kv(place.channel) ? (size_t)place.kv : 0)];
 }
 
@@ -165,11 +173,23 @@ enum tile_status judgement_status(const struct judgement *j, struct place place)
     return noted ? (enum tile_status)(noted - 1) : find(j, place);
 }
 
-void judgement_note_statuses(struct judgement *j, int slot)
+void judgement_note_statuses(struct judgement *j, const struct trace *t, int slot)
 {
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         for (int kv = 0; kv < (channel_per_kv(ch) ? j->kv_tiles : 1); kv++) {
             const struct place place = {slot, kv, (enum asc_channel)ch};
             *byte_of(j, place) = (uint8_t)(1 + find(j, place));
+        }
+    for (int i = 0; j->own && i < ASC_OWN_CHANNELS; i++)
+        for (int kv = 0; kv < j->kv_tiles; kv++) {
+            const struct place place = {slot, kv, (enum asc_channel)(ASC_CHANNELS + i)};
+            struct own_count tile = {.first_nan.slot = -1}, *all = &j->own[slot * ASC_OWN_CHANNELS + i];
+            own_count_tile(t, place, &tile);
+            *byte_of(j, place) = (uint8_t)(1 + (tile.nan ? CLASS_NAN : !tile.written ? STATUS_UNRECORDED : STATUS_OWN));
+            if (tile.nan && tile.nan_stamp < all->nan_stamp)
+                all->first_nan.slot = -1; /* the kernel came to this one before */
+            if (tile.nan && all->first_nan.slot < 0)
+                all->nan_stamp = tile.nan_stamp;
+            own_count_add(all, &tile);
         }
 }

@@ -8,6 +8,6 @@
    given, wrong by the reference), STATUS_MASKED, STATUS_UNWRITTEN or STATUS_UNJUDGED. */
 enum tile_status judgement_status(const struct judgement *j, struct place place);
 /* Keeps those of a slot that is judged and not yet done. */
-void judgement_note_statuses(struct judgement *j, int slot);
+void judgement_note_statuses(struct judgement *j, const struct trace *t, int slot);
 
 #endif

@@ -4,6 +4,7 @@
 #include "engine/oracle/schedule.h"
 #include "engine/scenario/scenario.h"
 #include "engine/verdict/case.h"
+#include "engine/verdict/own.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,8 +104,10 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
     out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
+    for (int i = 0; i < ASC_OWN_CHANNELS; i++)
+        out->own[i].first_nan.slot = -1;
 
-    struct place *places = calloc((size_t)j->kv_tiles * ASC_CHANNELS, sizeof *places);
+    struct place *places = calloc((size_t)j->kv_tiles * ASC_ALL_CHANNELS, sizeof *places);
     const size_t states = (size_t)(t->plan.kv_splits > j->kv_tiles ? t->plan.kv_splits : j->kv_tiles);
     int *begun = calloc(states, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
     failed = !places || !begun;
@@ -113,8 +116,12 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
             continue;
         const int n = judgement_sequence(t, slot, places);
         failed = n < 0;
+        for (int i = 0; j->own && i < ASC_OWN_CHANNELS; i++)
+            own_count_add(&out->own[i], &j->own[slot * ASC_OWN_CHANNELS + i]);
         memset(begun, -1, states * sizeof *begun);
         for (int i = 0; i < n; i++) {
+            if (channel_is_own(places[i].channel))
+                continue;
             const int state = trace_state(t, slot, places[i].kv);
             const bool per_kv = channel_per_kv(places[i].channel);
             if (per_kv && begun[state] < 0)

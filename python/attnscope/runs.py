@@ -116,7 +116,8 @@ class Run:
     @property
     def channels(self) -> List[str]:
         """The channels that `run[...]` has."""
-        return [name for name, stage in self.report["stages"].items() if stage["local"]["mark"] != "unrecorded"]
+        stages = [name for name, stage in self.report["stages"].items() if stage["local"]["mark"] != "unrecorded"]
+        return stages + list(self.report.get("values") or [])
 
     def _values(self, channel: str, kind: str) -> Any:
         if channel not in self._arrays:
@@ -135,7 +136,7 @@ class Run:
     def __getitem__(self, channel: str) -> Any:
         """What the kernel had, float64, NaN where nothing was recorded: s and p [B, H, Lq, Lkv]; m, alpha and l
         [B, H, Lq, kv tiles]; u [B, H, Lq, kv tiles, D]; q and o [B, H, Lq, D]; lse [B, H, Lq]; k and v
-        [B, H, q tiles, Lkv, D]."""
+        [B, H, q tiles, Lkv, D]; a value of the kernel's own as s where its columns are keys, as m or u elsewhere."""
         return self._values(channel, "got")
 
     def want(self, channel: str, local: bool = False) -> Any:

@@ -22,8 +22,8 @@ static int state_address(void **address)
     return 0;
 }
 /* As probes/record.h has it; this file holds no probe, for the reader of probe lines: ASC_RECORD(s, in a comment. */
-__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof state, 1, 0,
-                                                                        SOURCE,          state_address};
+__attribute__((used)) static const asc_noted_module asc_module_noted = {ASC_ABI_VERSION, sizeof state, 1, 0, SOURCE,
+                                                                        nullptr,         state_address};
 __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".balign 4\n.long 10, 8, 1\n.asciz \"attnscope\"\n.balign 4\n.quad _ZL16asc_module_noted - .\n"
         ".popsection");

@@ -79,7 +79,7 @@ static void read_words(char *text, size_t n)
     (void)n;
     if (!t && trace_open("tests/recorded/hung.safetensors", &t, &err) != 0)
         abort(); /* it runs in the repository's root */
-    stop_parse(text, &stop, &err);
+    stop_parse(text, NULL, &stop, &err);
     cursor_parse(text, t, &cursor, &err);
     isolation_parse(text, NULL, &request, &err);
     whatif_parse(text, &choice, bad);

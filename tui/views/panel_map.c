@@ -9,9 +9,9 @@ void map_title(const struct session *s, char *out, size_t bytes)
     const struct cursor *cur = &s->at.cursor;
     const struct asc_problem *p = shown_problem(s);
     if (p->batch > 1)
-        snprintf(out, bytes, "%s b%d h%d/%d", channel_label(cur->channel), cur->batch, cur->head, (int)p->heads);
+        snprintf(out, bytes, "%s b%d h%d/%d", session_label(s, cur->channel), cur->batch, cur->head, (int)p->heads);
     else
-        snprintf(out, bytes, "%s head %d/%d", channel_label(cur->channel), cur->head, (int)p->heads);
+        snprintf(out, bytes, "%s head %d/%d", session_label(s, cur->channel), cur->head, (int)p->heads);
 }
 
 /* What of the map is visible. */

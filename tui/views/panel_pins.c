@@ -45,7 +45,7 @@ static void place_of(const struct session *s, const struct pin *pin, char *out, 
         snprintf(batch, sizeof batch, " b%d", c->batch);
     if (channel_per_kv(c->channel))
         snprintf(kv, sizeof kv, " k%d", s->at.cursor.kv_tile);
-    snprintf(out, bytes, "%s%s h%d q%d%s r%d c%d", channel_label(c->channel), batch, c->head, c->q_tile, kv, c->row,
+    snprintf(out, bytes, "%s%s h%d q%d%s r%d c%d", session_label(s, c->channel), batch, c->head, c->q_tile, kv, c->row,
              c->col);
 }
 

@@ -55,7 +55,7 @@ void source_words(const struct session *s, char *out, size_t bytes)
         else
             snprintf(out, bytes, "%s, line %d", event_name(e->kind), at.line);
     } else if (session_site(s)) {
-        snprintf(out, bytes, "probe of %s", channel_label(s->at.cursor.channel));
+        snprintf(out, bytes, "probe of %s", session_label(s, s->at.cursor.channel));
     }
 }
 
@@ -157,7 +157,7 @@ static int probe_draw(const struct session *s, struct canvas *c, struct rect are
         if (rank <= worst)
             continue;
         worst = rank;
-        label = channel_label(site->channel);
+        label = session_label(s, site->channel);
         mark = upstream ? sign_glyph(STATUS_UPSTREAM) : stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
         style = upstream ? sign_style(STATUS_UPSTREAM) : style;
     }

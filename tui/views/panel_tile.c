@@ -148,8 +148,8 @@ void tile_title(const struct session *s, bool with_row, const struct view_state 
         snprintf(row, sizeof row, " row %d", cur->row);
     /* A list shows all four numbers of each element. */
     const bool listed = with_row || (cursor_has_detail(s) && s->tile.detail.cols == 1);
-    snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", channel_label(cur->channel), batch, cur->head, cur->q_tile, kv, row,
-             listed ? "" : " ", listed ? "" : shown_words[s->at.shown], shown_global(s, vs) ? ", global" : "");
+    snprintf(out, bytes, "%s[%sh%d,q%d%s]%s%s%s%s", session_label(s, cur->channel), batch, cur->head, cur->q_tile, kv,
+             row, listed ? "" : " ", listed ? "" : shown_words[s->at.shown], shown_global(s, vs) ? ", global" : "");
 }
 
 bool values_under_way_draw(const struct session *s, struct canvas *c, struct rect area)
@@ -166,7 +166,7 @@ bool values_under_way_draw(const struct session *s, struct canvas *c, struct rec
 
 bool absent_draw(const struct session *s, struct canvas *c, struct rect area)
 {
-    const char *label = channel_label(s->at.cursor.channel);
+    const char *label = session_label(s, s->at.cursor.channel);
     if (cursor_has_detail(s))
         return false;
     if (!s->run.trace)
@@ -247,7 +247,7 @@ static void cell_draw(struct canvas *c, struct rect area, int row, int col, cons
         ulp_text(text, e, 7);
     else
         got_text(text, e, 7);
-    const bool bad = (int)e->sign != CLASS_OK;
+    const bool bad = (int)e->sign != CLASS_OK && (int)e->sign != STATUS_OWN;
     canvas_printf(c, area, row, col, here ? STYLE_CURSOR : bad ? sign_style(e->sign) : STYLE_TEXT, "%7s", text);
     canvas_put(c, area, row, col + 7, bad ? sign_style(e->sign) : STYLE_TEXT, bad ? sign_glyph(e->sign) : " ");
 }
@@ -317,7 +317,11 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
     out[0] = '\0';
     if (!cursor_has_detail(s))
         return;
-    snprintf(out, bytes, "%s: %s = %s", shown_global(s, vs) ? "global" : "local", channel_label(ch),
+    if (channel_is_own(ch)) {
+        snprintf(out, bytes, "%s: a value of the kernel's own, without a formula", session_label(s, ch));
+        return;
+    }
+    snprintf(out, bytes, "%s: %s = %s", shown_global(s, vs) ? "global" : "local", session_label(s, ch),
              conventions_formula(&s->run.trace->conventions, ch));
 }
 
@@ -326,10 +330,24 @@ void bound_words(const struct session *s, char *out, size_t bytes)
     const struct trace *t = s->run.trace;
     const struct verdict *v = cursor_verdict(s, 0);
     out[0] = '\0';
+    if (channel_is_own(s->at.cursor.channel))
+        return;
     if (v && v->exact && v->unequal == 0)
         snprintf(out, bytes, "0: every bit of %s is asked for", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (cursor_has_detail(s))
         bound_formula(s->at.cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
+}
+
+int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES])
+{
+    const struct tile_detail *d = &s->tile.detail;
+    const int row = s->at.cursor.row, col = s->at.cursor.col;
+    struct element_code code;
+    if (!s->run.trace || !cursor_has_detail(s) || row >= d->rows || col >= d->cols ||
+        !element_code(s->run.trace, session_place(s), row, col, d->want_local[row * d->cols + col], &code))
+        return 0;
+    element_code_words(&code, out);
+    return CODE_LINES;
 }
 
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)

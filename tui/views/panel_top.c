@@ -2,6 +2,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/base/units.h"
+#include "engine/verdict/own.h"
 #include "engine/verdict/reports.h"
 #include "tui/views/layout.h"
 #include "tui/views/sign.h"
@@ -107,6 +108,24 @@ static void change_draw(struct canvas *c, struct rect area, int row, int col, en
         canvas_put(c, area, row, col, kind == CHANGE_BETTER ? STYLE_OK : STYLE_BAD, kind == CHANGE_BETTER ? "▲" : "▼");
 }
 
+/* Behind the stages: the value of the kernel's own at which the cursor is, else how many there are. */
+static void own_draw(const struct session *s, struct canvas *c, struct rect area, int col)
+{
+    const int n = s->run.trace ? plan_values(&s->run.trace->plan) : 0, ch = (int)s->at.cursor.channel;
+    char words[OWN_WORDS_BYTES];
+    if (!n || area.cols - col < 6)
+        return;
+    if (!channel_is_own(s->at.cursor.channel)) {
+        canvas_printf(c, area, 0, col, STYLE_DIM, "+%d", n);
+        return;
+    }
+    snprintf(words, sizeof words, "[%s]", session_label(s, s->at.cursor.channel));
+    canvas_put_cut(c, area, 0, col, STYLE_STRONG, words);
+    const struct own_count *count = s->run.judgement ? &s->run.judgement->summary.own[ch - ASC_CHANNELS] : NULL;
+    if (count && count->nan)
+        canvas_printf(c, area, 1, col, STYLE_NONFINITE, "%llu NaN", (unsigned long long)count->nan);
+}
+
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const bool narrow = area.cols < 80;
@@ -129,6 +148,7 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
         text = stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
         change_draw(c, area, 2, col + canvas_put(c, area, 2, col, style, text), s->run.change.stage[ch].local);
     }
+    own_draw(s, c, area, first + ASC_CHANNELS * step);
 }
 
 void stage_list(unsigned stages, char *out, size_t bytes)

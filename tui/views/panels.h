@@ -2,6 +2,7 @@
 #ifndef VIEWS_PANELS_H
 #define VIEWS_PANELS_H
 
+#include "engine/verdict/element_code.h"
 #include "tui/views/list.h"
 #include "tui/views/view.h"
 #include <stdbool.h>
@@ -52,6 +53,8 @@ void tile_title(const struct session *s, bool with_row, const struct view_state 
 /* "local: S = scale * ..." */
 void formula_words(const struct session *s, const struct view_state *vs, char *out, size_t bytes);
 void bound_words(const struct session *s, char *out, size_t bytes); /* the formula of the local bound */
+/* The lines of element_code_words() of the cursor's element; 0: it is no code. */
+int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES]);
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
 

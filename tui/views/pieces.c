@@ -90,7 +90,7 @@ void place_words(const struct session *s, struct place place, char *out, size_t 
 {
     char tile[64];
     tile_words(s, place, tile, sizeof tile);
-    snprintf(out, bytes, "%s%s%s", channel_label(place.channel), tile[0] ? " " : "", tile);
+    snprintf(out, bytes, "%s%s%s", session_label(s, place.channel), tile[0] ? " " : "", tile);
 }
 
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times)

@@ -82,6 +82,10 @@ static int steps_draw(const struct session *s, struct canvas *c, struct rect are
         line_draw(c, area, row++, &d->step[i], STYLE_TEXT);
     result_draw(s, c, area, row);
     row += 2;
+    char lines[CODE_LINES][CODE_LINE_BYTES];
+    const int n = code_lines(s, lines);
+    for (int i = 0; i < n; i++)
+        canvas_put_cut(c, area, row++, 1, STYLE_TEXT, lines[i]);
     if (d->note[0])
         canvas_put(c, area, row++, 1, STYLE_WARNING, d->note);
     return row;
@@ -225,7 +229,7 @@ static void view_operands_draw(const struct session *s, struct canvas *c, const 
     (void)vs;
     place_words(s, session_place(s), tile, sizeof tile);
     snprintf(title, sizeof title, "operands of %s r%d c%d", tile, s->at.cursor.row, s->at.cursor.col);
-    snprintf(right, sizeof right, "%s = %s", channel_label(s->at.cursor.channel),
+    snprintf(right, sizeof right, "%s = %s", session_label(s, s->at.cursor.channel),
              s->run.trace ? conventions_formula(&s->run.trace->conventions, s->at.cursor.channel)
                           : channel_formula(s->at.cursor.channel));
     view_frame_draw(s, c, VIEW_OPERANDS, title, right);

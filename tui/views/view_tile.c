@@ -82,7 +82,7 @@ static void matrix_draw(const struct session *s, struct canvas *c, struct rect a
 
 static void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
 {
-    char title[96], right[96], words[192], line[208];
+    char title[96], right[96], words[192], line[2 * CODE_LINE_BYTES + 8], codes[CODE_LINES][CODE_LINE_BYTES];
     struct rect body = view_body(c->cols, c->rows);
     tile_title(s, 0, vs, title, sizeof title);
     snprintf(right, sizeof right, "r%d c%d", s->at.cursor.row, s->at.cursor.col);
@@ -92,8 +92,11 @@ static void view_tile_draw(const struct session *s, struct canvas *c, const stru
     rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", right);
     element_draw(s, c, element, vs);
     bound_words(s, words, sizeof words);
-    snprintf(line, sizeof line, "local bound: %s", words);
-    canvas_put_cut(c, element, 4, 0, STYLE_DIM, words[0] ? line : "");
+    if (code_lines(s, codes) > 0)
+        snprintf(line, sizeof line, "%s; %s", codes[0], codes[1]);
+    else
+        snprintf(line, sizeof line, "%s%s", words[0] ? "local bound: " : "", words);
+    canvas_put_cut(c, element, 4, 0, STYLE_DIM, line);
     body.rows -= CURSOR_ROWS + 1;
     matrix_draw(s, c, body, vs);
 }

@@ -66,6 +66,7 @@ json_t *debuggee_words(const char *text);
 /* Before a launch: forget earlier cancels. From any thread: stop the launch under way, if the backend can. */
 void debuggee_arm(void);
 void debuggee_cancel(void);
+void debuggee_where(void); /* says as events where the threads of the launch under way stand, if the backend knows */
 
 /* What ASC_DEAL_MAP deals is filled in before a launch: in live_states() of its trace, by the kernel's own state(), or
    by host code during the launch. problem: with the trace's own arrays. -1: what it says is no state, why says it. */

@@ -75,6 +75,10 @@ static void *read_requests(void *argument)
             _exit(0);
         if (got == WIRE_MESSAGE && message.kind == WIRE_CANCEL)
             debuggee_cancel();
+        if (got == WIRE_MESSAGE && message.kind == WIRE_WHERE) {
+            debuggee_where();
+            say_check(wire_send(&inbox->wire, WIRE_STOOD, json_object(), -1, NULL));
+        }
         if (got == WIRE_MESSAGE && message.kind == WIRE_FEED)
             keep_feed(inbox, message.json);
         if (got == WIRE_MESSAGE)

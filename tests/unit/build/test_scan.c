@@ -27,16 +27,17 @@ static void test_sites(void **state)
     struct err err = {0};
     const char *text = "# 0 \"/cache/patched/k.cu\"\n"
                        "# 1 \"/root/probes/attnscope.h\" 1\n"
-                       "int asc_site(int channel, int line); asc_site(::asc_q, 9);\n"
+                       "int asc_site(int channel, int line); asc_site(::asc_named::asc_q, 9);\n"
                        "# 2 \"/cache/patched/k.cu\" 2\n"
                        "#include \"mine.h\"\n"
                        "# 1 \"my/mine.h\" 1\n"
-                       "f(asc_site ( ::asc_lse , 1 ));\n"
+                       "f(asc_site ( ::asc_named::asc_lse , 1 ));\n"
                        "# 3 \"/cache/patched/k.cu\" 2\n"
-                       "f(asc_site(::asc_s, 3)); f(asc_site(::asc_s, 3)); f(asc_site(::asc_alpha,3));\n"
-                       "char *t = \"asc_site(::asc_p, 4)\";\n"
-                       "f(asc_site(::asc_nothing, 5)); f(asc_site(::asc_p 5)); xasc_site;\n"
-                       "f(asc_site(::asc_s, 6));";
+                       "f(asc_site(::asc_named::asc_s, 3)); f(asc_site(::asc_named::asc_s, 3)); "
+                       "f(asc_site(::asc_named::asc_alpha,3));\n"
+                       "char *t = \"asc_site(::asc_named::asc_p, 4)\";\n"
+                       "f(asc_site(::asc_named::asc_nothing, 5)); f(asc_site(::asc_named::asc_p 5)); xasc_site;\n"
+                       "f(asc_site(::asc_named::asc_s, 6));";
     assert_int_equal(scan(text, &result, &err), 0);
     assert_int_equal(result.n_sites, 4);
     assert_int_equal(result.sites[0].channel, asc_lse);
@@ -163,7 +164,8 @@ static void test_raw_string_over_lines(void **state)
     struct scan result;
     struct err err = {0};
     assert_int_equal(
-        scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(::asc_s, 4));\n", &result, &err), 0);
+        scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n# 7 \"x\"\n)\"); f(asc_site(::asc_named::asc_s, 4));\n", &result, &err),
+        0);
     assert_int_equal(result.n_sites, 1);
     free(result.sites);
     assert_int_equal(scan("# 1 \"my/k.cu\"\nputs(R\"(\nasm\n)\");\nasm(\"x;\"];\n", &result, &err), -1);
@@ -252,8 +254,8 @@ static void test_compiler_words(void **state)
     assert_string_equal(err.where, "my/k.cu:7");
     assert_non_null(strstr(err.message, "attnscope.h:90:9: error: static assertion failed: no such type"));
     diagnose_compiler(&d,
-                      "my/k.cu(7): error: the global scope has no \"asc_mm\"\n"
-                      "  do { constexpr int asc_ch = ::asc_site(::asc_mm, 7);\n",
+                      "my/k.cu(7): error: namespace \"asc_named\" has no member \"asc_mm\"\n"
+                      "  do { constexpr int asc_ch = ::asc_site(::asc_named::asc_mm, 7);\n",
                       &err);
     assert_string_equal(err.where, "my/k.cu:7");
     assert_non_null(strstr(err.message, "'mm' is not a channel; the channels are q, k, v"));
@@ -284,6 +286,47 @@ static void test_compiler_words(void **state)
     diagnose_compiler(&d, "", &err);
     assert_int_equal(err.code, ERR_BUILD);
     assert_true(err.message[0] != '\0');
+}
+
+/* What ASC_VALUES becomes; probes of its names are sites of channels behind the fixed ones. */
+static void test_values(void **state)
+{
+    (void)state;
+    struct scan result;
+    struct err err = {0};
+    assert_int_equal(scan("# 3 \"my/k.cu\"\n"
+                          "static_assert(::asc_values_are(\"(raw, bc), (out, head_dim_v, F16)\"), \"\");\n"
+                          "f(asc_site(::asc_named::asc_out, 4)); f(asc_site(::asc_named::asc_s, 4));\n",
+                          &result, &err),
+                     0);
+    assert_string_equal(result.values[0].name, "raw");
+    assert_int_equal(result.values[0].cols, ASC_COLS_BC);
+    assert_int_equal(result.values[0].dtype, ASC_F32);
+    assert_string_equal(result.values[1].name, "out");
+    assert_int_equal(result.values[1].cols, ASC_COLS_HEAD_DIM_V);
+    assert_int_equal(result.values[1].dtype, ASC_F16);
+    assert_string_equal(result.values[2].name, "");
+    assert_int_equal(result.n_sites, 2);
+    assert_int_equal(result.sites[0].channel, ASC_CHANNELS + 1);
+    assert_int_equal(result.sites[1].channel, asc_s);
+    scan_free(&result);
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {{"(raw, br)", "the columns of raw are 'br'"},
+                 {"(raw, bc, F7)", "the type of raw is 'F7'"},
+                 {"(raw)", "found '(raw)'"},
+                 {"(k3, 1)", "'k3' means a place"},
+                 {"(nan, 1)", "'nan' is a word of conditions"},
+                 {"(lse, 1)", "'lse' is a channel already"},
+                 {"raw", "expected (NAME, COLUMNS)"},
+                 {"", "is empty"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "# 3 \"my/k.cu\"\nasc_values_are(\"%s\");\n", wrong[i].text);
+        assert_int_equal(scan(text, &result, &err), -1);
+        assert_string_equal(err.where, "my/k.cu:3");
+        assert_non_null(strstr(err.message, wrong[i].message));
+    }
 }
 
 static void test_long_words(void **state)
@@ -333,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_raw_string_over_lines),
         cmocka_unit_test(test_launches),
         cmocka_unit_test(test_compiler_words),
+        cmocka_unit_test(test_values),
         cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_linker_words),
     };

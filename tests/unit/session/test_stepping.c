@@ -24,7 +24,7 @@ static struct session *run(const char *name)
 static void at(const struct session *s, const char *place)
 {
     char words[CURSOR_WORDS_BYTES];
-    cursor_words(&s->at.cursor, words);
+    cursor_words(s->run.trace, &s->at.cursor, words);
     assert_string_equal(words, place);
 }
 
@@ -257,17 +257,17 @@ static void conditions_that_are_none(void **state)
                  {"s off >>> 8", "expected >, <"},
                  {"a b c d e f g", "unexpected '"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(stop_parse(wrong[i].text, &stop, &err), -1);
+        assert_int_equal(stop_parse(wrong[i].text, NULL, &stop, &err), -1);
         if (!strstr(err.message, wrong[i].why))
             fail_msg("'%s': %s", wrong[i].text, err.message);
     }
-    assert_int_equal(stop_parse("global s off>8", &stop, &err), 0);
+    assert_int_equal(stop_parse("global s off>8", NULL, &stop, &err), 0);
     assert_int_equal(stop.global, 1);
     assert_int_equal(stop.channel, asc_s);
     assert_int_equal(stop.kind, STOP_OFF);
     assert_true(stop.number == 8);
     assert_string_equal(stop.text, "global s off > 8");
-    assert_int_equal(stop_parse("u", &stop, &err), 0); /* what is bad of it */
+    assert_int_equal(stop_parse("u", NULL, &stop, &err), 0); /* what is bad of it */
     assert_int_equal(stop.kind, STOP_BAD);
 }
 

@@ -49,7 +49,7 @@ static struct layout_types random_types(void)
 {
     static const int floats[] = {DTYPE_F16, DTYPE_BF16, DTYPE_F32, DTYPE_F64, DTYPE_E4M3, DTYPE_E5M2};
     struct layout_types types = {.o = floats[draw(6)]};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         types.channel[ch] = draw(4) ? draw(DTYPE_COUNT) : -1;
     return types;
 }
@@ -135,7 +135,7 @@ static void check_one(void)
         strides += l.channel[ch].slot_stride + l.stamp[ch].slot_stride;
     assert_int_equal(slot_bytes, strides ? strides : 1);
     assert_true(l.total_bytes - l.stamps_offset >= (uint64_t)n_slots * strides);
-    struct unwritten_part parts[ASC_CHANNELS];
+    struct unwritten_part parts[ASC_ALL_CHANNELS];
     uint64_t end = l.values_offset;
     for (int i = 0, n = layout_unwritten(&l, parts); i < n; i++) {
         assert_int_equal(parts[i].begin, end);
@@ -170,8 +170,8 @@ static void check_one(void)
     take_part(taken, &l, &l.keep, biases[p.keep_kind] * pairs);
     take_part(taken, &l, &l.slots, (uint64_t)n_slots * 12);
     take_part(taken, &l, &l.slot_index, (uint64_t)all * 4);
-    take_part(taken, &l, &l.dropped, ASC_CHANNELS * sizeof(uint64_t));
-    take_part(taken, &l, &l.mistyped, ASC_CHANNELS * sizeof(uint64_t));
+    take_part(taken, &l, &l.dropped, ASC_ALL_CHANNELS * sizeof(uint64_t));
+    take_part(taken, &l, &l.mistyped, ASC_ALL_CHANNELS * sizeof(uint64_t));
     int recorded = 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         recorded += types.channel[ch] >= 0;

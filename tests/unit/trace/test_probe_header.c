@@ -447,7 +447,8 @@ static int line_of(const char *text, const char *what)
     return line;
 }
 
-/* The builder's contract: asc_site(::asc_<channel>, <line>) in the preprocessor's output, once per probe line. */
+/* The builder's contract: asc_site(::asc_named::asc_<name>, <line>) in the preprocessor's output, once per probe line.
+ */
 static void probe_lines_are_found(void **state)
 {
     (void)state;
@@ -472,7 +473,7 @@ static void probe_lines_are_found(void **state)
         int found = 0;
         for (int line = first; line <= first + sites[i].more_lines; line++) {
             char token[64];
-            snprintf(token, sizeof token, "asc_site(::asc_%s, %d)", sites[i].channel, line);
+            snprintf(token, sizeof token, "asc_site(::asc_named::asc_%s, %d)", sites[i].channel, line);
             found += strstr(text, token) != NULL;
         }
         if (found != 1)

@@ -2,9 +2,11 @@
 #include "engine/run/given.h"
 #include "engine/trace/live.h"
 #include "engine/trace/trace_store.h"
+#include "engine/verdict/element_code.h"
 #include "tests/unit/lib/temporary.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -282,9 +284,51 @@ static int tear_down(void **state)
     return unlink(path);
 }
 
+/* Element (3, 5) of the first tile of Q, and of P, which is rounded to codes behind its probe; the ends of the format.
+ */
+static void an_element_that_is_a_code(void **state)
+{
+    struct trace *t;
+    struct err err;
+    struct element_code c;
+    char lines[CODE_LINES][CODE_LINE_BYTES];
+    (void)state;
+    assert_int_equal(trace_open("tests/recorded/clean-fp8-mma.safetensors", &t, &err), 0);
+    assert_true(element_code(t, (struct place){0, 0, asc_q}, 3, 5, NAN, &c));
+    assert_int_equal(c.type, DTYPE_E4M3);
+    assert_int_equal(c.code, 0x63);
+    assert_float_equal(c.plain, 44, 0);
+    assert_float_equal(c.value, 44 * c.scale, 0);
+    assert_true(fabs(c.value - c.given) <= 2 * c.scale); /* half of the step there, which is 4 */
+    assert_int_equal(c.below.code, 0x62);
+    assert_float_equal(c.below.value, 40 * c.scale, 0);
+    assert_int_equal(c.above.code, 0x64);
+    assert_float_equal(c.above.value, 48 * c.scale, 0);
+    element_code_words(&c, lines);
+    assert_non_null(strstr(lines[0], "code 0x63 of e4m3 is +44, times the scale"));
+    assert_true(element_code(t, (struct place){0, 0, asc_p}, 3, 5, NAN, &c));
+    assert_int_equal(c.code, 0x5a);
+    assert_float_equal(c.scale, 0x1p-8, 0);
+    assert_false(element_code(t, (struct place){0, 0, asc_s}, 3, 5, NAN, &c));
+    bool ends = false; /* the largest element of a head is 448 times its scale */
+    for (int row = 0; row < t->problem.q_len && row < t->plan.br; row++)
+        for (int col = 0; col < t->problem.head_dim; col++)
+            if (element_code(t, (struct place){0, 0, asc_q}, row, col, NAN, &c) && fabs(c.plain) >= 448) {
+                ends = true;
+                assert_int_equal(c.plain > 0 ? c.above.is : c.below.is, false);
+                assert_int_equal(c.plain > 0 ? c.below.is : c.above.is, true);
+            }
+    for (int row = 0; row < t->plan.bc && !ends; row++)
+        for (int col = 0; col < t->problem.head_dim; col++)
+            ends |= element_code(t, (struct place){0, 0, asc_k}, row, col, NAN, &c) && fabs(c.plain) >= 448;
+    assert_true(ends);
+    trace_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_element_that_is_a_code),
         cmocka_unit_test(a_live_trace_holds_them),
         cmocka_unit_test(a_debuggee_finds_them),
         cmocka_unit_test(memory_is_filled_anew),
