@@ -429,8 +429,8 @@ static bool has_inputs(const struct options *o)
 
 static bool changes_scenario(const struct options *o)
 {
-    return has_inputs(o) || o->on || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch || o->backend ||
-           o->probes || o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
+    return has_inputs(o) || o->on || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch ||
+           o->backend || o->probes || o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
 /* What the options say instead of the file. */
@@ -493,9 +493,9 @@ int options_open(const struct options *o, const char *path, struct session **out
 {
     struct session *s;
     *out = NULL;
-    if ((o->rerun                        ? session_open_again
-         : path_ends_in(path, ".json")   ? session_open_sweep
-                                         : session_open)(path, &s, err) != 0)
+    if ((o->rerun                      ? session_open_again
+         : path_ends_in(path, ".json") ? session_open_sweep
+                                       : session_open)(path, &s, err) != 0)
         return -1;
     int failed = 0;
     if (changes_scenario(o) && !s->subject.has_scenario)

@@ -48,7 +48,7 @@ struct options {
     const char *inputs[4];      /* --q --k --v --inputs, as these */
     const char *svg, *at;       /* as these */
     struct option_words settings, defines, includes, flags, over; /* "key=value", "NAME=VALUE" or "NAME" */
-    int cols, rows;                                         /* of a printed screen */
+    int cols, rows;                                               /* of a printed screen */
     char **files;
     int n_files;
 };

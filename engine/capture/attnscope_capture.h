@@ -14,8 +14,9 @@
    "page_table": [[..], ..]}, each where there is one, with problem.page_size and pages for the table; with the layout
    THD, in which both lengths are needed, q, k, v and o are [rows of all][heads][head_dim], and with pages k and v have
    a page in the place of a batch. problem.left_pad 1: the keys of a sequence are the last rows of its part of k and v.
-   Dropout, keys that the kernel appends and splits by a map are refused. And capture: path; memory (auto, guard, device,
-   pinned); tiles, a list of [batch, head, q tile]; channels, a list of names. Without tiles and channels all that have a probe are recorded.
+   Dropout, keys that the kernel appends and splits by a map are refused. And capture: path; memory (auto, guard,
+   device, pinned); tiles, a list of [batch, head, q tile]; channels, a list of names. Without tiles and channels all
+   that have a probe are recorded.
 
    One capture at a time on each device. Functions return 0, or -1 with one sentence in why[size]. */
 #ifndef ATTNSCOPE_CAPTURE_H

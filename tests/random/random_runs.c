@@ -381,10 +381,9 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         bool *is;
-    } options[] = {{"--small", &r.is_small}, {"--sequences", &r.sequences}, {"--values", &r.values},
-                   {"--rope", &r.rope},      {"--masks", &r.masks},         {"--blocks", &r.blocks},
-                   {"--formats", &r.formats},
-                   {"--all", &r.all}};
+    } options[] = {
+        {"--small", &r.is_small}, {"--sequences", &r.sequences}, {"--values", &r.values},   {"--rope", &r.rope},
+        {"--masks", &r.masks},    {"--blocks", &r.blocks},       {"--formats", &r.formats}, {"--all", &r.all}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         *options[i].is = argc > 1 && strcmp(argv[1], options[i].name) == 0;
         argc -= *options[i].is;
