@@ -40,7 +40,8 @@ class Walk(unittest.TestCase):
 
     def test_every_view_is_reached_by_a_key(self):
         actions = {action for action, _ in inputs.KEYS}
-        self.assertEqual([view for view in inputs.VIEWS if view not in actions], [])
+        # That of a sweep takes a file: `:sweep` opens it.
+        self.assertEqual([view for view in inputs.VIEWS if view not in actions], ["sweep"])
 
 
 if __name__ == "__main__":

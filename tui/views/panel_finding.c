@@ -2,6 +2,7 @@
 #include "tui/views/panels.h"
 
 #include "engine/base/path.h"
+#include "engine/base/text.h"
 #include "engine/session/look.h"
 #include "engine/trace/trace.h"
 #include "engine/verdict/facts.h"
@@ -46,10 +47,10 @@ static void add_more(size_t more, char *out, size_t bytes)
 static void row_put(struct text_flow *f, enum style style, const char *words, const char *where)
 {
     const int where_cols = text_columns(where);
-    char line[1536];
+    char line[1536], name[2 * sizeof line];
     if (text_columns(words) + (where_cols ? where_cols + 1 : 0) > f->area.cols) {
         snprintf(line, sizeof line, "%s%s%s", words, where_cols ? "  " : "", where);
-        flow_put(f, style, line);
+        flow_put(f, style, text_name(line, strlen(line), name, sizeof name)); /* a line feed in it is foreign */
         return;
     }
     if (f->canvas) {

@@ -1,4 +1,5 @@
 /* A sweep: where it fails in sentences, then its points by the two axes that the rule names. */
+#include "engine/base/text.h"
 #include "engine/sweep/sweep.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/panels.h"
@@ -97,9 +98,9 @@ static int point_in(const struct grid_picture *p, int cell)
 
 static void sentences_flow(const struct sweep *sweep, struct text_flow *f)
 {
-    char line[SWEEP_LINE_BYTES];
+    char line[SWEEP_LINE_BYTES], name[SWEEP_LINE_BYTES]; /* of a file that anybody may have written */
     for (int i = 0; sweep_sentence(sweep, i, line, sizeof line); i++)
-        flow_put(f, i < sweep->rules.n ? STYLE_STRONG : STYLE_TEXT, line);
+        flow_put(f, i < sweep->rules.n ? STYLE_STRONG : STYLE_TEXT, text_name(line, strlen(line), name, sizeof name));
 }
 
 /* As many columns and rows as there is room for, the cursor's among them. Returns the lines used. */
