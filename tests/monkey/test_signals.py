@@ -142,6 +142,7 @@ class Signals(unittest.TestCase):
         for _ in range(20):
             terminal.send(CTRL_C)
             terminal.settle()
+            terminal.send(b"q")
             if terminal.report(1, 0.5) is not None:
                 break
         self.assertGreaterEqual(self.check_end(terminal, 0, -signal.SIGINT)["stops"], 1)

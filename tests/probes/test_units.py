@@ -69,8 +69,8 @@ class Units(unittest.TestCase):
         self.assertIn(f"units/scores.cu:{line}", text)
 
     def test_what_only_a_gpu_can_run_is_said_there(self):
-        self.change("scores.cu", "s *= scale;", 's *= scale; asm volatile("wgmma.fence.sync.aligned;");')
-        line = 1 + (self.path / "scores.cu").read_text(encoding="utf-8").split("wgmma")[0].count("\n")
+        self.change("scores.cu", "s *= scale;", 's *= scale; asm volatile("tcgen05.wait::ld.sync.aligned;");')
+        line = 1 + (self.path / "scores.cu").read_text(encoding="utf-8").split("tcgen05")[0].count("\n")
         status, text = self.run_it()
         self.assertEqual(status, 3, text)
         self.assertIn(f"units/scores.cu:{line}", text)
