@@ -36,8 +36,8 @@ class Glyphs(unittest.TestCase):
 
 
 # What needs no explanation on a screen: plain English, units, names of the user's.
-PLAIN = set("""against and are as bad batch begin begins better bits build by cycles declared elements error errors exp first float
-for from gib help if in infinity inputs its kept known largest line lines lost matches mib next no not nvidia of over path place
+PLAIN = set("""against and are as bad batch begin begins better bits both build by cycles declared elements error errors exp first float
+for from gib help if in infinity inputs its kept known largest line lines lost matches mib next no none not nvidia of over path place
 prev problem products reached read recorded rerun right scores seen since sm softmax steps sum tab takes the their this to type
 was what where with worse worst wrongly esc cu scalar ln cursor head heads kernels/v""".split())
 
@@ -50,6 +50,7 @@ class Words(unittest.TestCase):
         known = {word for term in rows("tui/keys/words.def", r'^WORD\("([^"]+)"') for word in term.lower().split()}
         known |= {name for name in rows("tui/views/views.def", r'^VIEW\(\w+, "(\w+)"')}
         known |= {name.lower() for name in rows("probes/channels.def", r"^CHANNEL\((\w+)")}
+        known |= {word for name in rows("engine/scenario/keys.def", r'^KEY\(.*?"(\w+)"') for word in name.split("_")}
         known |= {name for name in rows("engine/trace/events.def", r'^EVENT\(\w+, "([\w-]+)"')}
         known |= {name for name in rows("engine/oracle/statuses.def", r'^(?:CLASS|STATUS)\(\w+, "([^"]+)"')}
         for path in sorted((ROOT / "tests/screens").glob("*.txt")):
