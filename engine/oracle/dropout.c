@@ -19,7 +19,8 @@ void dropout_apply(const struct oracle_case *c, const struct operands *x, double
         }
 }
 
-/* Of a P that is recorded after dropout what was dropped follows from S and m alone, what was kept from P itself. */
+/* Of a P that is recorded after dropout what was dropped follows from S and m alone, what was kept from P itself. Where
+   the two differ by more than their bounds, P may be wrong from the start, and in l, or by dropout, and l is right. */
 static void take_back(const struct oracle_case *c, struct judge_scratch *s, double *all, double *loose)
 {
     const struct operand *p = &s->at.of[asc_p];
@@ -29,8 +30,11 @@ static void take_back(const struct oracle_case *c, struct judge_scratch *s, doub
             const size_t i = (size_t)r * (size_t)s->at.cols + (size_t)col;
             if (!dropout_keeps(&s->at, r, col))
                 continue;
+            const double of_s = all[i], own = loose[i];
             all[i] = p->value[i] / times;
             loose[i] = times == 1 ? p->loose[i] : p->loose[i] / times + DROPOUT_ROUNDINGS * BOUND_U * fabs(all[i]);
+            if (fabs(all[i] - of_s) > own + loose[i])
+                loose[i] += fabs(all[i] - of_s);
         }
 }
 

@@ -64,6 +64,14 @@ ASC_KERNEL(hosted)
 """
 
 
+DROPOUT = {
+    "no-factor": "as if kept weights did not get 1 / (1 - dropout)",
+    "of-batch-0": "dropout looks up which weights are kept with 0 in the place of b",
+    "inverted": "dropout is inverted",
+    "before-sum": "l sums the weights that dropout keeps alone",
+}
+
+
 class Everything(InFolder):
     def run_shape(self, kernel, *shape, words=()):
         return self.command("run", kernel, *words, *(f"--set=shape.{s}" for s in shape))
@@ -105,6 +113,14 @@ class Everything(InFolder):
         self.assertIn("identical", self.command("diff", "t.st", "again.st", "--exact")[1])
         for words in (("--probes=off",), ("--isolate=s",)):
             self.assertEqual(self.run_shape(ROPE, *shape, words=words)[0], 0)
+
+    def test_dropout_mistakes_are_said(self):
+        for name, sentence in DROPOUT.items():
+            with self.subTest(name=name):
+                status, out, err = self.command("run", ROOT / f"scenarios/bugs/dropout-{name}.ini")
+                self.assertEqual((status, err), (0, ""), out)
+                self.assertIn(sentence, out)
+                self.assertIn("found, as expected", out)
 
     def test_host_code(self):
         shape = ("heads=2", "q_len=3", "kv_len=40")

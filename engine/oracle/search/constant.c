@@ -31,6 +31,13 @@ static int list_known(const struct oracle_case *c, struct known *list)
     add(list, &n, 1, "1");
     add(list, &n, 2, "2");
     add(list, &n, 0.5, "1/2");
+    if (c->keep.data) {
+        const double kept = 1 - c->dropout;
+        add(list, &n, kept, "1 - dropout");
+        add(list, &n, kept * kept, "1 - dropout, squared");
+        add(list, &n, 1 / kept, "1 / (1 - dropout)");
+        add(list, &n, kept / c->dropout, "1 / dropout - 1");
+    }
     add(list, &n, scale, "the softmax scale");
     add(list, &n, 1 / scale, "1 / softmax scale");
     add(list, &n, M_LOG2E, "log2(e)");

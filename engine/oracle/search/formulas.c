@@ -1,12 +1,16 @@
-/* RULE_FORMULA: the mask or the formula of scores takes another query, key, head or sequence, is read elsewhere, or is
-   another formula: one operator or number of it is another. */
+/* RULE_FORMULA: the mask, which weights dropout keeps, or the formula of scores takes another query, key, head or
+   sequence, is read elsewhere, or is another formula: one operator or number of it is another. */
 #include "engine/oracle/search/rule.h"
 
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/dropout.h"
+#include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/expression.h"
+#include "engine/trace/layout.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -249,7 +253,22 @@ static bool edited_formula(const struct oracle_case *c, const struct rule *rule,
     return fits(out);
 }
 
-/* Bytes of the mask as the rule reads them, or as its formula has them, in place of the operand. */
+/* The byte that is read at a query, key, head and sequence. Keys beyond a row's end are in no mask of a kernel that
+   compares them with kv_len; which weights are kept is looked up wherever that leads to. */
+static bool byte_at(const struct oracle_case *c, const struct formula_edit *f, const int64_t place[4])
+{
+    const uint8_t *all = f->of_keep ? c->keeps : c->masks;
+    const struct asc_strides at = f->of_keep ? c->keeps_at : c->masks_at;
+    const bool inside = place[2] >= 0 && place[2] < f->heads && place[3] >= 0 && place[3] < f->batches &&
+                        (f->of_keep || (place[0] >= 0 && place[0] < c->q_len && place[1] >= 0 && place[1] < at.row));
+    const int64_t from = place[3] * at.batch + place[2] * at.head + place[0] * at.row + place[1];
+    const int64_t last =
+        (f->batches - 1) * at.batch + (f->heads - 1) * at.head + (int64_t)(c->q_len - 1) * at.row + at.row - 1;
+    return inside && from >= 0 && from <= last && all[from] != 0;
+}
+
+/* Bytes of the mask, or of which weights are kept, as the rule reads them, or as its formula has them, in place of the
+   operand. */
 static const uint8_t *edited_mask(struct search *search, const struct rule *rule, const struct sample_tile *t)
 {
     const struct oracle_case *c = t->c;
@@ -278,15 +297,13 @@ static const uint8_t *edited_mask(struct search *search, const struct rule *rule
             for (int v = 0; v < 4 && !f->changed; v++)
                 known = known && expression_whole(&e[v], e[v].n - 1, at, &place[v]);
             if (f->pitch) {
-                const int64_t flat = place[0] * f->pitch + place[1];
-                place[0] = flat / c->masks_at.row;
-                place[1] = flat % c->masks_at.row;
+                const int64_t flat = place[0] * f->pitch + place[1],
+                              row = f->of_keep ? c->keeps_at.row : c->masks_at.row;
+                place[0] = flat / row;
+                place[1] = flat % row;
             }
             if (!f->changed)
-                whole = known && place[0] >= 0 && place[0] < c->q_len && place[1] >= 0 && place[1] < c->masks_at.row &&
-                        place[2] >= 0 && place[2] < f->heads && place[3] >= 0 && place[3] < f->batches &&
-                        c->masks[place[3] * c->masks_at.batch + place[2] * c->masks_at.head +
-                                 place[0] * c->masks_at.row + place[1]] != 0;
+                whole = known && byte_at(c, f, place);
             *out++ = known && (whole != 0) != f->inverted;
         }
     return (const uint8_t *)search->operand;
@@ -315,6 +332,63 @@ static bool mask_forward(struct search *search, const struct rule *rule, const s
     return true;
 }
 
+/* The weights before dropout, as P.V or l would take them: those of a P that is recorded behind it follow from S. */
+static void all_weights(const struct search *search, const struct sample_tile *t, double *value, double *loose)
+{
+    const size_t n = query_rows(t) * (size_t)t->x.cols;
+    struct operands x = t->x;
+    const struct operand *from = search->sample->channel == asc_l ? &x.l_p : &x.of[asc_p];
+    x.keep = NULL;
+    if (search->sample->channel != asc_l && t->c->conventions.p_dropout == ASC_P_DROPPED) {
+        local_p(t->c, &x, (struct expected){value, loose});
+        return;
+    }
+    memcpy(value, from->value, n * sizeof *value);
+    memcpy(loose, from->loose, n * sizeof *loose);
+}
+
+/* P, l and U with other weights kept. */
+static bool keep_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                         double *bound)
+{
+    const struct oracle_case *c = t->c;
+    const bool is_l = search->sample->channel == asc_l;
+    const size_t n = query_rows(t) * (size_t)t->x.cols;
+    struct operands x = t->x;
+    double *value = search->sizes[0], *loose = search->sizes[1], unit = 0, half_tiny = 0;
+    enum dtype type;
+    if (!c->keeps || !x.keep || !(is_l ? x.l_p : x.of[asc_p]).value)
+        return false;
+    if (!is_l && rule->formula.ignored) {
+        memset(search->operand, 1, n);
+        x.keep = (const uint8_t *)search->operand;
+        x.keep_row = x.cols;
+    } else if (!is_l) {
+        x.keep = edited_mask(search, rule, t);
+        x.keep_row = x.cols;
+    }
+    if (!x.keep)
+        return false;
+    if (search->sample->channel == asc_p) {
+        search_formula(search, t, &x, want, bound);
+        return c->conventions.p_dropout == ASC_P_DROPPED;
+    }
+    all_weights(search, t, value, loose);
+    if (!is_l)
+        dropout_apply(c, &x, value, loose);
+    for (size_t i = 0; i < n && is_l; i++) {
+        const double by = dropout_keeps(&x, (int)(i / (size_t)x.cols), (int)(i % (size_t)x.cols)) * rule->factor;
+        value[i] *= by;
+        loose[i] = loose[i] * by + (by == 1 ? 0 : DROPOUT_ROUNDINGS * BOUND_U * fabs(value[i]));
+    }
+    if (!is_l && values_p_type(c, &type) && bound_narrow(type, &unit, &half_tiny))
+        for (size_t i = 0; i < n; i++)
+            loose[i] += unit * (fabs(value[i]) + loose[i]) + half_tiny;
+    *(is_l ? &x.l_p : &x.pv_p) = (struct operand){value, loose, false};
+    search_formula(search, t, &x, want, bound);
+    return true;
+}
+
 bool formula_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                      double *bound)
 {
@@ -323,6 +397,8 @@ bool formula_forward(struct search *search, const struct rule *rule, const struc
     struct expression e;
     struct text text = {.n = 0};
     char why[EXPRESSION_WHY_BYTES];
+    if (rule->formula.of_keep)
+        return keep_forward(search, rule, t, want, bound);
     if (search->sample->channel != asc_s)
         return false;
     if (rule->formula.of_mask)
@@ -336,15 +412,51 @@ bool formula_forward(struct search *search, const struct rule *rule, const struc
     return true;
 }
 
+/* What stands in the place of i, j, h and b: "0 in the place of b". */
+static void say_insteads(const struct oracle_case *c, const struct formula_edit *f, char *out, size_t bytes)
+{
+    char words[96];
+    size_t n = 0;
+    for (int v = 0, any = 0; v < 4; v++)
+        if (f->instead[v] && n < bytes) {
+            say_instead(c, f, v, words, sizeof words);
+            n += (size_t)snprintf(out + n, bytes - n, "%s%s in the place of %c", any++ ? " and " : "", words, names[v]);
+        }
+}
+
+static void keep_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const struct oracle_case *c = s->tiles[0].c;
+    const struct formula_edit *f = &rule->formula;
+    const char *stage = channel_label(s->channel);
+    char words[200];
+    if (s->channel == asc_l) {
+        snprintf(out, bytes, "l sums the weights that dropout keeps alone%s: it should sum all of them",
+                 rule->factor == 1 ? "" : ", times 1 / (1 - dropout)");
+    } else if (f->ignored) {
+        snprintf(out, bytes, "dropout drops no weight of %s", stage);
+    } else if (f->inverted) {
+        snprintf(out, bytes, "dropout is inverted: %s has the weights that it should drop, and not those that it keeps",
+                 stage);
+    } else if (f->pitch) {
+        snprintf(out, bytes, "rows of dropout's kept weights are read %d elements apart, they lie %lld apart", f->pitch,
+                 (long long)c->keeps_at.row);
+    } else {
+        say_insteads(c, f, words, sizeof words);
+        snprintf(out, bytes, "dropout looks up which weights are kept with %s", words);
+    }
+}
+
 void formula_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct oracle_case *c = s->tiles[0].c;
     const struct formula_edit *f = &rule->formula;
     const char *what = f->of_mask ? "the mask" : "the formula of scores";
-    char words[96], number[96];
+    char words[200], number[96];
     struct text text = {.n = 0};
-    size_t n = 0;
-    if (f->changed && edited_formula(c, rule, &text)) {
+    if (f->of_keep) {
+        keep_say(s, rule, out, bytes);
+    } else if (f->changed && edited_formula(c, rule, &text)) {
         snprintf(out, bytes,
                  f->of_mask ? "keys are seen where %s, in the place of %s" : "scores become %s, in the place of %s",
                  text.at, f->of_mask ? c->mask_formula : c->score_formula);
@@ -368,12 +480,7 @@ void formula_say(const struct sample *s, const struct rule *rule, char *out, siz
         constant_say(c, rule->factor, number, sizeof number);
         snprintf(out, bytes, "the formula of scores is applied to s times %s", number);
     } else {
-        n += (size_t)snprintf(out, bytes, "%s has ", what);
-        for (int v = 0, any = 0; v < 4; v++)
-            if (f->instead[v] && n < bytes) {
-                say_instead(c, f, v, words, sizeof words);
-                n += (size_t)snprintf(out + n, bytes - n, "%s%s in the place of %c", any++ ? " and " : "", words,
-                                      names[v]);
-            }
+        say_insteads(c, f, words, sizeof words);
+        snprintf(out, bytes, "%s has %s", what, words);
     }
 }

@@ -35,9 +35,11 @@ enum instead {
     INSTEADS
 };
 
-/* RULE_FORMULA: of the mask, or of scores. A score s becomes s + weight (f(factor s) / factor - s). */
+/* RULE_FORMULA: of the mask, of which weights dropout keeps, or of scores. A score s becomes s + weight (f(factor s) /
+   factor - s). */
 struct formula_edit {
     bool of_mask, ignored, inverted, twice;
+    bool of_keep;       /* of l: it sums what is kept alone, times factor */
     bool changed;       /* node `node` of the formula is another, see changes[] of formulas.c */
     uint8_t instead[4]; /* what stands in the place of i, j, h and b: see formulas.c */
     int node, change;

@@ -1,7 +1,9 @@
-/* Rules of masks and of formulas of scores: another query, key, head or sequence, another pitch, another operator. */
+/* Rules of masks, of which weights dropout keeps, and of formulas of scores: another query, key, head or sequence,
+ * another pitch, another operator. */
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/codes.h"
+#include "engine/oracle/dropout.h"
 #include <math.h>
 
 static const int first_instead[5] = {ROW_OF_TILE, COLUMN_OF_TILE, HEAD_0, BATCH_0, INSTEADS};
@@ -41,10 +43,11 @@ static bool differs(const struct search *search, const struct formula_edit *f, i
 
 static void propose_insteads(struct search *search, struct rule rule)
 {
-    static const int pairs[][2] = {{ROW_OF_TILE, COLUMN_OF_TILE},
-                                   {KEY_FOR_QUERY, QUERY_FOR_KEY},
-                                   {FIRST_ROW, FIRST_COLUMN},
-                                   {TILE_OF_QUERY, TILE_OF_KEY}};
+    static const int pairs[][3] = {{0, ROW_OF_TILE, COLUMN_OF_TILE},
+                                   {0, KEY_FOR_QUERY, QUERY_FOR_KEY},
+                                   {0, FIRST_ROW, FIRST_COLUMN},
+                                   {0, TILE_OF_QUERY, TILE_OF_KEY},
+                                   {2, BATCH_FOR_HEAD, HEAD_FOR_BATCH}};
     const struct rule plain = rule;
     for (int v = 0; v < 4; v++)
         for (int k = first_instead[v]; k < first_instead[v + 1]; k++) {
@@ -56,9 +59,10 @@ static void propose_insteads(struct search *search, struct rule rule)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         rule = plain;
         rule.cost = plain.cost + 2;
-        rule.formula.instead[0] = (uint8_t)pairs[i][0];
-        rule.formula.instead[1] = (uint8_t)pairs[i][1];
-        rule_try(search, &rule);
+        rule.formula.instead[pairs[i][0]] = (uint8_t)pairs[i][1];
+        rule.formula.instead[pairs[i][0] + 1] = (uint8_t)pairs[i][2];
+        if (differs(search, &rule.formula, pairs[i][1]))
+            rule_try(search, &rule);
     }
 }
 
@@ -80,13 +84,13 @@ static void propose_changes(struct search *search, struct rule rule, const char 
         }
 }
 
-static void propose_masks(struct search *search, struct rule rule)
+/* Of a mask, or of which weights dropout keeps. */
+static void propose_bytes(struct search *search, struct rule rule)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
-    const int row = (int)c->masks_at.row,
+    const int row = (int)(rule.formula.of_keep ? c->keeps_at.row : c->masks_at.row),
               pitches[] = {c->kv_len, c->q_len, (row + 7) / 8 * 8, (row + 63) / 64 * 64, (row + 127) / 128 * 128};
     struct rule edit = rule;
-    rule.formula.of_mask = edit.formula.of_mask = true;
     edit.formula.ignored = true;
     rule_try(search, &edit);
     edit.formula.ignored = false;
@@ -99,21 +103,47 @@ static void propose_masks(struct search *search, struct rule rule)
             rule_try(search, &edit);
     }
     propose_insteads(search, rule);
-    propose_changes(search, rule, c->mask_formula);
 }
 
-void propose_places_of_score(struct search *search, try_number *solved)
+static struct rule formula_rule(const struct search *search)
 {
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const double scale = codes_plain_scale(c), units[] = {1 / scale, scale, M_LOG2E, M_LN2};
     struct rule rule = rule_new(RULE_FORMULA);
     rule.cost = 5;
     rule.guess = true;
     rule.formula.heads = search->heads;
     rule.formula.group = search->heads / search->kv_heads;
     rule.formula.batches = count_sources(search, asc_q) / search->heads;
-    if (c->masks)
-        propose_masks(search, rule);
+    return rule;
+}
+
+void propose_dropout(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const enum asc_channel ch = search->sample->channel;
+    struct rule rule = formula_rule(search);
+    rule.formula.of_keep = true;
+    if (!c->keeps)
+        return;
+    if (ch == asc_u || (ch == asc_p && c->conventions.p_dropout == ASC_P_DROPPED))
+        propose_bytes(search, rule);
+    if (ch != asc_l)
+        return;
+    rule_try(search, &rule);
+    rule.factor = dropout_factor(c);
+    rule_try(search, &rule);
+}
+
+void propose_places_of_score(struct search *search, try_number *solved)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const double scale = codes_plain_scale(c), units[] = {1 / scale, scale, M_LOG2E, M_LN2};
+    struct rule rule = formula_rule(search);
+    if (c->masks) {
+        struct rule of_mask = rule;
+        of_mask.formula.of_mask = true;
+        propose_bytes(search, of_mask);
+        propose_changes(search, of_mask, c->mask_formula);
+    }
     if (!c->score_mod)
         return;
     struct rule edit = rule;

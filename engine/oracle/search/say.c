@@ -145,6 +145,30 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, " plus %.6g", rule->plus);
 }
 
+/* Behind a factor of P, of what a tile adds to U, or of O: what it says of dropout's. */
+static void say_dropout(const struct sample *s, double factor, char *out, size_t bytes)
+{
+    const struct oracle_case *c = s->tiles[0].c;
+    const bool at_weights = c->conventions.dropout_factor == ASC_DROPOUT_AT_WEIGHTS;
+    const double kept = 1 - c->dropout;
+    const struct {
+        double factor;
+        bool anywhere; /* also where the factor has no place: it comes in where it should not */
+        const char *instead;
+    } as_if[] = {{kept, false, "did not get 1 / (1 - dropout)"},
+                 {kept * kept, false, "got 1 - dropout, not 1 / (1 - dropout)"},
+                 {kept / c->dropout, false, "got 1 / dropout, not 1 / (1 - dropout)"},
+                 {1 / kept, true, "got 1 / (1 - dropout) once more"}};
+    if (!c->keep.data || (s->channel != asc_p && s->channel != asc_u && s->channel != asc_o))
+        return;
+    for (size_t i = 0; i < sizeof as_if / sizeof *as_if; i++)
+        if (fabs(factor - as_if[i].factor) <= 1e-6 * as_if[i].factor &&
+            (as_if[i].anywhere || at_weights == (s->channel != asc_o))) {
+            add(out, bytes, ", as if kept weights %s", as_if[i].instead);
+            return;
+        }
+}
+
 static void say_result(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
@@ -165,6 +189,7 @@ static void say_result(const struct sample *s, const struct rule *rule, char *ou
     }
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     add(out, bytes, "%s is what it should be times %s", stage, number);
+    say_dropout(s, rule->factor, out, bytes);
 }
 
 /* "bit 3 of the row", "bits 0 to 4 of the column", of an index whose lower `low` bits are `lower`. */
@@ -296,6 +321,8 @@ static void say_terms(const struct sample *s, const struct rule *rule, char *out
         add(out, bytes, ": this tile is not added");
     else if (rule->new_power == 0 && rule->new_factor == 1 && rule->old_power == 0)
         add(out, bytes, ": the tiles before are not rescaled");
+    else if (rule->new_power == 0 && rule->old_factor == 1 && rule->old_power == 1)
+        say_dropout(s, rule->new_factor, out, bytes);
 }
 
 static void say_keys(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
