@@ -65,8 +65,8 @@ static void search_end(struct search *search)
 
 /* The cheapest kinds first. */
 static void (*const proposals[])(struct search *search) = {
-    propose_result, propose_rope,  propose_scales, propose_quantized, propose_dropout, propose_state, propose_weights,
-    propose_lanes,  propose_edits, propose_sums,   propose_splits,    propose_rows};
+    propose_result,  propose_rope,  propose_scales, propose_quantized, propose_dropout, propose_state,
+    propose_weights, propose_lanes, propose_edits,  propose_sums,      propose_splits,  propose_rows};
 
 /* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
 static bool find_pattern(struct search *search, struct region *region, bool *nan)
