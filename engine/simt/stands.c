@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ANSWER_MS = 1500 /* the first look at debug information takes long */, TEXT_BYTES = 480, GROUPS = 32 };
 
@@ -196,6 +197,9 @@ static void on_ask(int signal, siginfo_t *info, void *context)
     }
     sem_post(&answered);
     errno = saved;
+    /* The run is about to be stopped. A kernel in a system call, which the signal has ended, would go on till then. */
+    while (w)
+        pause();
 }
 
 void stands_begin(void)
