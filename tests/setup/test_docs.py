@@ -25,7 +25,8 @@ NO_KEYS = {"◆", "▲", "▼", "^", "=", ";"}
 # Options of other programs.
 FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's", "--tool": "compute-sanitizer's",
                    "--small": "tests/random's", "--sequences": "tests/random's",
-                   "--values": "tests/random's", "--rope": "tests/random's", "--masks": "tests/random's", "--build": "tests/run's",
+                   "--values": "tests/random's", "--rope": "tests/random's", "--masks": "tests/random's", "--blocks": "tests/random's",
+                   "--formats": "tests/random's", "--build": "tests/run's",
                    "--update": "the tests'", "--junit-xml": "pytest's",
                    "--job-name": "sbatch's", "--array": "sbatch's", "--output": "sbatch's"}
 # What docs/editing.md says a key does, by the names of the key table.
