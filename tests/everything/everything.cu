@@ -9,6 +9,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "attnscope.h"
