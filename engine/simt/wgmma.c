@@ -122,8 +122,10 @@ static const unsigned char *piece_at(const struct worker *w, const struct matrix
                      offset, m->start);
         traps_end();
     }
-    if (w->checks)
+    if (w->checks) {
+        checks_async_read(simt_tls.worker, p, 16, m->what->file, m->what->line);
         simt_check_matrix(p, 1, 16, 16, m->what->file, m->what->line);
+    }
     return p;
 }
 
@@ -272,4 +274,44 @@ void wgmma_left(struct worker *w)
     if (q->n)
         report_raise(EVENT_NEVER_WAITED, false, q->op[0].what.file, q->op[0].what.line, simt_tls.self,
                      "returns without having waited for its wgmma");
+}
+
+/* What ptxas gives a thread of so large a block whose kernel uses setmaxnreg (Hopper: 65536 registers of a
+   multiprocessor, given to warps by eights for each thread, at most 255). */
+static unsigned registers_of_launch(const struct worker *w)
+{
+    const unsigned n = 65536u / ((w->n_threads + 31) / 32 * 32) / 8 * 8;
+    return n < 255 ? n : 255;
+}
+
+void simt_proxy_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    if (w->checks)
+        checks_proxy_fence(w, simt_tls.self);
+}
+
+/* PTX ISA, setmaxnreg: 24 to 256 by eights; inc waits until the block has so many to give. */
+void simt_set_registers(bool more, uint32_t n, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct warp *p = &w->warp[simt_tls.self->warp];
+    const unsigned of_launch = registers_of_launch(w), now = p->registers ? p->registers : of_launch;
+    if (n < 24 || n > 256 || n % 8)
+        report_raise(EVENT_REGISTERS, false, file, line, simt_tls.self,
+                     "setmaxnreg to %u: 24 to 256 are allowed, by eights", n);
+    else if (n != now && more == (n < now))
+        report_raise(EVENT_REGISTERS, false, file, line, simt_tls.self,
+                     "setmaxnreg.%s to %u, where a thread of this block has %u", more ? "inc" : "dec", n, now);
+    p->registers = (uint16_t)n;
+    unsigned sum = 0;
+    const unsigned warps = (w->n_threads + 31) / 32, all = of_launch * 32 * warps;
+    for (unsigned i = 0; i < warps; i++) /* a warp that has said nothing yet may still give all but the least */
+        sum += (w->warp[i].registers ? w->warp[i].registers : 24u) * 32;
+    if (sum > all)
+        report_raise(
+            EVENT_REGISTERS, false, file, line, simt_tls.self,
+            "setmaxnreg: with %u for this warp the block's %u warps have %u registers, and it was launched with "
+            "%u (%u threads of %u): the warp waits for ever",
+            n, warps, sum, all, w->n_threads, of_launch);
 }
