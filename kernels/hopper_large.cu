@@ -78,11 +78,6 @@ template <int head_dim> struct Shape {
     }
 };
 
-template <class T> struct HopperParams : Params<T> {
-    CUtensorMap q_map, k_map, v_map;
-    int q_tiles, work; /* work: q tiles of all heads */
-};
-
 // Which q tile the block has next, and how many kv tiles its rows see.
 template <class S, class T> struct Item {
     int q_tile, head, batch, tiles;
@@ -366,11 +361,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
-    if (!(problem->scale > 0))
-        return "the maximum is taken before scores are scaled: scale must be above 0";
-    return problem->head_dim == 128 ? plan_tiles(problem, plan, Shape<128>::BR, Shape<128>::BC, Shape<128>::THREADS)
-                                    : plan_tiles(problem, plan, Shape<64>::BR, Shape<64>::BC, Shape<64>::THREADS);
+    return problem->head_dim == 128 ? hopper_plan(problem, plan, Shape<128>::BR, Shape<128>::BC, Shape<128>::THREADS)
+                                    : hopper_plan(problem, plan, Shape<64>::BR, Shape<64>::BC, Shape<64>::THREADS);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
@@ -378,15 +370,9 @@ const char *launch(const asc_problem *problem, void *stream)
     return for_instance(problem, [&](auto type, auto head_dim) -> const char * {
         using T = decltype(type);
         using S = Shape<head_dim>;
-        auto p = params_of<HopperParams<T>>(problem);
-        if (!p.aligned)
-            return "TMA copies from arrays that begin at a multiple of 16 bytes";
-        p.q_tiles = (problem->q_len - 1) / S::BR + 1;
-        p.work = p.q_tiles * problem->heads * problem->batch;
-        if (!map_of(&p.q_map, p.q, S::D, p.q_len, p.heads, problem->batch, p.q_strides, S::BR) ||
-            !map_of(&p.k_map, p.k, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC) ||
-            !map_of(&p.v_map, p.v, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC))
-            return "the driver makes no tensor map of these arrays";
+        HopperParams<T> p;
+        if (const char *refused = hopper_params(problem, S::D, S::BR, S::BC, &p))
+            return refused;
         int processors = 1;
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
         return ASC_LAUNCH((hopper_large<T, S>), dim3(min(p.work, processors)), S::THREADS, S::BYTES, stream, p);
@@ -399,13 +385,5 @@ ASC_KERNEL(hopper_large)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
-    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
-    kernel.conventions.s_unit = ASC_UNIT_RAW;
-    kernel.conventions.m_unit = ASC_UNIT_RAW;
-    kernel.conventions.acc_s = ASC_ACC_MMA;
-    kernel.conventions.acc_u = ASC_ACC_MMA;
-    kernel.conventions.p_rounded = ASC_P_INPUT;
-    kernel.conventions.l_lanes = 4;
-    kernel.conventions.empty_lse_negative = 1;
+    hopper_conventions(kernel);
 }

@@ -255,8 +255,6 @@ extern "C" int simt_case(const char *name)
         LAUNCH(waits_alone, 2, 32);
     } else if (!strcmp(name, "never-waited")) {
         LAUNCH(never_waited, 2, 32);
-    } else if (!strcmp(name, "odd-grid")) {
-        LAUNCH(no_peer, 3, 32);
     } else if (!strcmp(name, "registers")) {
         LAUNCH(too_many_registers, 1, 384);
     } else {
