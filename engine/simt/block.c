@@ -228,8 +228,10 @@ static void leave(struct worker *w, struct fiber *self)
         wgmma_left(w);
     bulk_left(w);
     w->warp[self->warp].alive &= ~(1u << self->lane);
-    if (!--w->n_alive)
+    if (!--w->n_alive) {
         bulk_block_left(w);
+        wgmma_block_left(w);
+    }
     warp_lane_left(w, self->warp);
     if (w->n_alive && w->n_at_barrier == w->n_alive)
         barrier_release(w, NULL);

@@ -216,6 +216,8 @@ static void issue_load(struct bulk_copy *c, struct worker *to, uint64_t mbarrier
     if (block != to)
         simt_address_error("the mbarrier of a bulk copy is in another block of the cluster than the copy", c->file,
                            c->line);
+    if (block->checks && !(c->valued && block == simt_tls.worker))
+        checks_mbarrier_far(block, b->born, !c->valued, c->file, c->line);
     c->loads = true;
     c->mbarrier = (unsigned)(b - block->mbarriers.at);
     issue(block, c, what);

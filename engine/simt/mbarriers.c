@@ -72,6 +72,14 @@ void mbarriers_left(struct worker *w)
     }
 }
 
+void simt_mbarrier_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    for (unsigned i = 0; i < w->mbarriers.n; i++)
+        if (w->mbarriers.at[i].by == simt_tls.self)
+            w->mbarriers.at[i].born.fenced = true;
+}
+
 void mbarrier_filled(struct mbarrier *b, const char *file, int line)
 {
     b->filled = b->phase + 1;
@@ -100,6 +108,9 @@ void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int 
     *b = (struct mbarrier){.address = address, .expected = count, .pending = count, .file = file, .line = line};
     b->pc = __builtin_return_address(0);
     b->body = simt_tls.self->body;
+    b->by = simt_tls.self;
+    if (w->checks)
+        b->born = checks_mbarrier_born(w);
     if (w->checks)
         checks_mbarrier_init(w, number_of(w, b));
 }
@@ -167,6 +178,8 @@ uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expecte
     self->file = file;
     self->line = line;
     self->pc = __builtin_return_address(0);
+    if (w->checks && block != w)
+        checks_mbarrier_far(block, b->born, false, file, line);
     if (w->checks)
         checks_mbarrier_come(w, self, block, number_of(block, b));
     add_bytes(b, expected_bytes, file, line);

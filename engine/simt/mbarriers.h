@@ -2,6 +2,8 @@
 #ifndef SIMT_MBARRIERS_H
 #define SIMT_MBARRIERS_H
 
+#include "engine/simt/checks/checks.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +21,8 @@ struct mbarrier {
     const char *file;     /* of its init; borrowed */
     int line;
     const void *pc, *body;
+    const struct fiber *by; /* who has initialized it */
+    struct checked_mbarrier born;
     /* The phase that the last copy belongs to, and the last that somebody has seen completed; counted from 1. */
     uint32_t filled, seen;
     const char *copy_file; /* of that copy; borrowed */

@@ -27,7 +27,7 @@ struct wgmma_op {
 void wgmma_begin_block(struct worker *w)
 {
     for (unsigned i = 0; w->multiplying && i < SIMT_THREADS_MAX; i++)
-        w->wgmmas[i].n = w->wgmmas[i].n_sums = w->wgmmas[i].group = 0;
+        w->wgmmas[i].n = w->wgmmas[i].n_sums = w->wgmmas[i].group = w->wgmmas[i].fenced = 0;
     w->multiplying = false;
 }
 
@@ -78,9 +78,19 @@ void simt_wgmma_issue(const struct simt_wgmma *what, void *const *d, int n_d)
     struct wgmmas *q = &w->wgmmas[simt_tls.self - w->fiber];
     w->multiplying = true;
     simt_tls.self->pc = __builtin_return_address(0);
+    /* Sums that go on from product to product need none. */
+    if (w->checks && !q->fenced && !(q->n && what->adds && !what->a_in_registers))
+        checks_wgmma_unfenced(w, what->file, what->line);
     q->op = grown(q->op, q->n, &q->capacity, sizeof *q->op, what);
     const unsigned sums = sums_of(q, what, d, n_d);
     q->op[q->n++] = (struct wgmma_op){*what, sums, q->group};
+}
+
+void simt_wgmma_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    w->multiplying = true;
+    w->wgmmas[simt_tls.self - w->fiber].fenced = true;
 }
 
 void simt_wgmma_commit(void)
@@ -239,6 +249,7 @@ static void retire(struct wgmmas *q, unsigned done)
             memcpy(q->sums[i].at[k], &q->sums[i].value[k], sizeof q->sums[i].value[k]);
     }
     q->n_sums = kept;
+    q->fenced = false;
     memmove(q->op, q->op + done, (q->n - done) * sizeof *q->op);
     q->n -= done;
 }
@@ -304,14 +315,26 @@ void simt_set_registers(bool more, uint32_t n, const char *file, int line)
         report_raise(EVENT_REGISTERS, false, file, line, simt_tls.self,
                      "setmaxnreg.%s to %u, where a thread of this block has %u", more ? "inc" : "dec", n, now);
     p->registers = (uint16_t)n;
+    if (!p->registers_file) {
+        p->registers_file = file;
+        p->registers_line = line;
+    }
+}
+
+void wgmma_block_left(struct worker *w)
+{
+    const unsigned of_launch = registers_of_launch(w), warps = (w->n_threads + 31) / 32, all = of_launch * 32 * warps;
+    const struct warp *last = NULL;
     unsigned sum = 0;
-    const unsigned warps = (w->n_threads + 31) / 32, all = of_launch * 32 * warps;
-    for (unsigned i = 0; i < warps; i++) /* a warp that has said nothing yet may still give all but the least */
-        sum += (w->warp[i].registers ? w->warp[i].registers : 24u) * 32;
-    if (sum > all)
+    for (unsigned i = 0; i < warps; i++) {
+        const struct warp *p = &w->warp[i];
+        sum += (p->registers ? p->registers : of_launch) * 32;
+        last = p->registers > of_launch ? p : last;
+    }
+    if (last && sum > all)
         report_raise(
-            EVENT_REGISTERS, false, file, line, simt_tls.self,
-            "setmaxnreg: with %u for this warp the block's %u warps have %u registers, and it was launched with "
-            "%u (%u threads of %u): the warp waits for ever",
-            n, warps, sum, all, w->n_threads, of_launch);
+            EVENT_REGISTERS, false, last->registers_file, last->registers_line, simt_tls.self,
+            "setmaxnreg: the block's %u warps are to have %u registers, and it was launched with %u (%u threads "
+            "of %u): a warp waits for ever",
+            warps, sum, all, w->n_threads, of_launch);
 }

@@ -54,12 +54,14 @@ struct warp {
     uint32_t active;  /* in __activemask */
     uint32_t named;   /* at a named barrier */
     uint32_t at_mbarrier;
-    uint32_t at_cluster; /* in barrier.cluster.wait */
-    uint16_t registers;  /* of a thread, by setmaxnreg; 0: those of the launch */
-    uint32_t step;       /* in lockstep: lanes of the group that takes a step, and have not yet */
-    uint32_t met;        /* waiting lanes that are known to be in the same operation as `first` */
-    uint8_t first;       /* lane */
-    void *arg[32];       /* borrowed from the waiting lanes' stacks */
+    uint32_t at_cluster;        /* in barrier.cluster.wait */
+    const char *registers_file; /* of its first setmaxnreg; borrowed */
+    int registers_line;
+    uint16_t registers; /* of a thread, by setmaxnreg; 0: those of the launch */
+    uint32_t step;      /* in lockstep: lanes of the group that takes a step, and have not yet */
+    uint32_t met;       /* waiting lanes that are known to be in the same operation as `first` */
+    uint8_t first;      /* lane */
+    void *arg[32];      /* borrowed from the waiting lanes' stacks */
 };
 
 struct worker {

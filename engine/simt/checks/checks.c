@@ -146,6 +146,33 @@ struct checks *checks_of(struct checks *running, struct worker *block)
     return c;
 }
 
+struct checked_mbarrier checks_mbarrier_born(struct worker *w)
+{
+    return (struct checked_mbarrier){w->checks->stamp, false};
+}
+
+void checks_mbarrier_far(struct worker *block, struct checked_mbarrier born, bool copies, const char *file, int line)
+{
+    struct checks *c = simt_tls.worker->checks;
+    if (born.fenced || c->order->exhausted || (!copies && is_before(c, born.stamp)))
+        return;
+    const uint32_t site = site_of_line(simt_tls.self->pc, file, line);
+    if (finding_count(c, EVENT_FENCE, site, 0))
+        finding_tell(c, EVENT_FENCE, site, 0, stamp_thread(c->stamp),
+                     "%s an mbarrier%s without fence.mbarrier_init behind its mbarrier.init",
+                     copies ? "a copy tells" : "a thread arrives at",
+                     block == simt_tls.worker ? "" : " of another block of the cluster");
+}
+
+void checks_wgmma_unfenced(struct worker *w, const char *file, int line)
+{
+    struct checks *c = w->checks;
+    const uint32_t site = site_of_line(simt_tls.self->pc, file, line);
+    if (finding_count(c, EVENT_FENCE, site, 0))
+        finding_tell(c, EVENT_FENCE, site, 0, stamp_thread(c->stamp),
+                     "wgmma without wgmma.fence since this thread last waited: its registers may still be in use");
+}
+
 struct checked_copy checks_bulk_load(struct worker *w, const void *to, size_t bytes, unsigned mbarrier,
                                      const char *file, int line)
 {
@@ -190,10 +217,10 @@ void checks_async_read(struct worker *w, const void *p, size_t bytes, const char
         if (c->order->fenced[thread] > stamp_time(by) || here > stamp_time(by))
             continue;
         const uint32_t site = site_of_line(simt_tls.self->pc, file, line);
-        if (finding_count(c, EVENT_PROXY, site, c->sites[i].w)) {
+        if (finding_count(c, EVENT_FENCE, site, c->sites[i].w)) {
             char place[160], who[WHO_BYTES];
             symbols_describe((uintptr_t)p + (i - at), c->dynamic_bytes, place, sizeof place);
-            finding_tell(c, EVENT_PROXY, site, c->sites[i].w, stamp_thread(c->stamp),
+            finding_tell(c, EVENT_FENCE, site, c->sites[i].w, stamp_thread(c->stamp),
                          "TMA or wgmma reads %s, which %s has written with a store; no fence.proxy.async is between",
                          place, checks_who(c, thread, who));
         }

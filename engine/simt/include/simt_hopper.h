@@ -172,7 +172,16 @@ static inline void cluster_wait(SIMT_SITE)
 
 static inline void proxy_fence()
 {
+    simt_mbarrier_fence();
     simt_proxy_fence();
+}
+static inline void mbarrier_fence()
+{
+    simt_mbarrier_fence();
+}
+static inline void wgmma_fence()
+{
+    simt_wgmma_fence();
 }
 template <bool more> static inline void set_registers(uint32_t n, SIMT_SITE)
 {

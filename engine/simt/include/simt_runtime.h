@@ -99,6 +99,7 @@ void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int 
 void simt_mbarrier_inval(uint64_t address, const char *file, int line);
 uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expected_bytes, const char *file, int line);
 void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *file, int line);
+void simt_mbarrier_fence(void); /* what this thread has initialized, others and TMA see */
 bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const char *file, int line);
 
 /* Bulk copies: to shared memory they complete transactions of an mbarrier, from there they are waited for by groups of
@@ -145,6 +146,7 @@ struct simt_wgmma {
     int line;
 };
 void simt_wgmma_issue(const struct simt_wgmma *wgmma, void *const *d, int n_d);
+void simt_wgmma_fence(void);
 void simt_wgmma_commit(void);
 void simt_wgmma_finish(uint32_t groups_left, uint32_t lanes);
 

@@ -447,7 +447,7 @@ static const struct mistake cluster_mistakes[] = {
     {"one-waits", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 16 bytes that it expects, at tests/simt/clusters.cu:", 1, 1, 1, ANYWHERE},
     {"waits-alone", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier.cluster.wait: this thread has not arrived at the cluster's barrier", 0, 0, 1, ANYWHERE},
     {"never-waited", NULL, "never-waited", "block 0,0,0 thread 30,0,0", "a bulk copy to this block, whose last thread returns: nobody has waited for phase 0", 0, 0, 1, ANYWHERE},
-    {"registers", NULL, "registers", "block 0,0,0 thread 352,0,0", "it was launched with 64512 (384 threads of 168): the warp waits for ever", 0, 0, 1, ANYWHERE},
+    {"registers", NULL, "registers", "block 0,0,0 thread 383,0,0", "12 warps are to have 66560 registers, and it was launched with 64512 (384 threads of 168): a warp waits for ever", 0, 0, 1, ANYWHERE},
 };
 /* clang-format on */
 
