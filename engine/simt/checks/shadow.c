@@ -10,7 +10,7 @@
 
 static const char *place_of(const struct checks *c, size_t at, char text[PLACE_BYTES])
 {
-    symbols_describe(c->shared_begin + at, c->dynamic_bytes, text, PLACE_BYTES);
+    symbols_describe((uintptr_t)simt_tls.worker->shared_begin + at, c->dynamic_bytes, text, PLACE_BYTES);
     return text;
 }
 

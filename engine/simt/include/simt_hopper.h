@@ -10,7 +10,8 @@ namespace simt_ptx
 static inline void nothing() {}
 template <class T> static inline void nothing(T) {}
 
-static inline void mbarrier_init(uint64_t at, uint32_t count, SIMT_SITE)
+/* In the kernel's own code, so that a report can name the line that called a helper. */
+static inline __attribute__((always_inline)) void mbarrier_init(uint64_t at, uint32_t count, SIMT_SITE)
 {
     simt_mbarrier_init(at, count, simt_file, simt_line);
 }
@@ -38,11 +39,13 @@ static inline void mbarrier_complete(uint64_t at, uint32_t bytes, SIMT_SITE)
 {
     simt_mbarrier_transactions(at, -(int64_t)bytes, simt_file, simt_line);
 }
-template <bool waits> static inline bool mbarrier_wait(uint64_t at, uint32_t parity, SIMT_SITE)
+template <bool waits>
+static inline __attribute__((always_inline)) bool mbarrier_wait(uint64_t at, uint32_t parity, SIMT_SITE)
 {
     return simt_mbarrier_wait(at, parity, waits, simt_file, simt_line);
 }
-template <bool waits> static inline bool mbarrier_wait(uint64_t at, uint32_t parity, uint32_t, SIMT_SITE)
+template <bool waits>
+static inline __attribute__((always_inline)) bool mbarrier_wait(uint64_t at, uint32_t parity, uint32_t, SIMT_SITE)
 {
     return simt_mbarrier_wait(at, parity, waits, simt_file, simt_line);
 }
