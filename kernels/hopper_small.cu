@@ -163,7 +163,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
         for (int r = 0; r < 2; r++) {
             l[r] *= alpha[r];
 #pragma unroll
-            for (int i = 2 * r; i < D / 2; i += 4) {
+            for (int i = 2 * r; kt > part && i < D / 2; i += 4) { // in the first one it is 0
                 u[i] *= alpha[r];
                 u[i + 1] *= alpha[r];
             }
