@@ -1,7 +1,7 @@
-// hopper.cuh: what sm_90 has for attention, under short names: mbarriers, tiles that TMA copies, wgmma, registers that
-// warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose 16-byte chunks TMA
-// exchanges by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel begins at a
-// multiple of 1024.
+// hopper.cuh: what sm_90 has for attention, under short names: mbarriers, tiles that TMA copies, clusters of blocks,
+// wgmma, registers that warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose
+// 16-byte chunks TMA exchanges by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel
+// begins at a multiple of 1024.
 
 #pragma once
 
@@ -22,9 +22,13 @@ __device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-__device__ __forceinline__ void barriers_are_there()
+__device__ __forceinline__ void fence_barriers()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void barriers_are_there()
+{
+    fence_barriers();
     __syncthreads();
 }
 __device__ __forceinline__ void arrive(uint32_t barrier)
@@ -54,6 +58,47 @@ __device__ __forceinline__ void copy_panel(uint32_t to, const CUtensorMap *map, 
                  "[%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(col), "r"(first), "r"(head), "r"(batch)
                  : "memory");
+}
+
+// A cluster: blocks that reach each other's shared memory. An address of one becomes that of another by its rank;
+// stores that count their bytes into a barrier beside them need no other barrier. Who arrives at the cluster's barrier
+// hands nothing over: to release would cost a fence of the whole GPU in every thread.
+__device__ __forceinline__ int cluster_rank()
+{
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return static_cast<int>(rank);
+}
+__device__ __forceinline__ uint32_t in_block(uint32_t address, int rank)
+{
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+__device__ __forceinline__ void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void store_there(uint32_t to, const float *x, uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(barrier)
+                 : "memory");
+}
+__device__ __forceinline__ void store_there(uint32_t to, float x, float y, uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to), "f"(x),
+                 "f"(y), "r"(barrier)
+                 : "memory");
+}
+
+__device__ __forceinline__ void prefetch(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 // Bytes of a tile of `rows` rows from one panel to the next, and where an element stands, in elements.
@@ -159,6 +204,12 @@ template <class T> __device__ __forceinline__ void multiply(float (&d)[64], cons
 #undef HOPPER_SHARED
 #undef HOPPER_REGISTERS
 
+// What all kernels here get: tensor maps of Q, K and V beside the rest.
+template <class T> struct HopperParams : Params<T> {
+    CUtensorMap q_map, k_map, v_map;
+    int q_tiles, work; /* work: q tiles of all heads */
+};
+
 // The host's side: a map of [batch][heads][rows][D], at these strides, for boxes of `rows_of_box` rows and one panel.
 // False: the driver refuses it, or is none.
 template <class T>
@@ -179,6 +230,44 @@ bool map_of(CUtensorMap *map, const T *base, int head_dim, int rows, int heads, 
                const_cast<void *>(static_cast<const void *>(base)), dims, strides, box, steps,
                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+// The problem for q tiles of `br` rows and kv tiles of `bc`; why there is none, or NULL.
+template <class T>
+const char *hopper_params(const asc_problem *problem, int head_dim, int br, int bc, HopperParams<T> *p)
+{
+    *p = params_of<HopperParams<T>>(problem);
+    p->q_tiles = (problem->q_len - 1) / br + 1;
+    p->work = p->q_tiles * problem->heads * problem->batch;
+    if (!p->aligned)
+        return "TMA copies from arrays that begin at a multiple of 16 bytes";
+    if (!map_of(&p->q_map, p->q, head_dim, p->q_len, p->heads, problem->batch, p->q_strides, br) ||
+        !map_of(&p->k_map, p->k, head_dim, p->kv_len, p->kv_heads, problem->batch, p->kv_strides, bc) ||
+        !map_of(&p->v_map, p->v, head_dim, p->kv_len, p->kv_heads, problem->batch, p->kv_strides, bc))
+        return "the driver makes no tensor map of these arrays";
+    return NULL;
+}
+
+inline const char *hopper_plan(const asc_problem *problem, asc_plan *plan, int br, int bc, int threads)
+{
+    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
+    if (!(problem->scale > 0))
+        return "the maximum is taken before scores are scaled: scale must be above 0";
+    return plan_tiles(problem, plan, br, bc, threads);
+}
+
+// How both kernels mean their values.
+inline void hopper_conventions(asc_kernel &kernel)
+{
+    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
+    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
+    kernel.conventions.s_unit = ASC_UNIT_RAW;
+    kernel.conventions.m_unit = ASC_UNIT_RAW;
+    kernel.conventions.acc_s = ASC_ACC_MMA;
+    kernel.conventions.acc_u = ASC_ACC_MMA;
+    kernel.conventions.p_rounded = ASC_P_INPUT;
+    kernel.conventions.l_lanes = 4;
+    kernel.conventions.empty_lse_negative = 1;
 }
 
 } // namespace hopper

@@ -12,14 +12,15 @@
 // Round r of a stage has parity r % 2; a fresh barrier passes a wait for parity 1, so that the first round waits for
 // nobody. Q has one full and one free barrier; its rounds are the block's q tiles.
 //
-// D = 64: 4 consumers x 64 rows, 64 keys a tile, 3 stages. D = 128: 2 consumers x 64 rows, 128 keys, 2 stages, and the
-// two take turns on the tensor cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
+// D = 64: 4 consumers x 64 rows, 64 keys a tile, 3 stages. D = 128, and D = 64 with a causal mask, whose q tiles are to
+// be many and small so that blocks get equal work: 2 consumers x 64 rows, 128 keys, 2 stages, and the two take turns on
+// the tensor cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
 //
-// Shared memory in bytes, from the first multiple of 1024 on, D 64 / 128:
-//     q   [D / 64][rows][64] T            32768   32768
-//     k   [stages][D / 64][keys][64] T    24576   65536
-//     v   the same                        24576   65536
-//     barriers                              256     256
+// Shared memory in bytes, from the first multiple of 1024 on, D 64 / 64 causal / 128:
+//     q   [D / 64][rows][64] T            32768   16384   32768
+//     k   [stages][D / 64][keys][64] T    24576   32768   65536
+//     v   the same                        24576   32768   65536
+//     barriers                              256     256     256
 //
 // Limits: one wave of tiles that is not full; kv tiles are walked from the last to the first, masked or not; few rows.
 
@@ -30,14 +31,15 @@ namespace
 
 using namespace hopper;
 
-template <int head_dim> struct Shape {
+template <int head_dim, bool causal> struct Shape {
     static constexpr int D = head_dim, PANELS = D / PANEL;
-    static constexpr int WARPGROUPS = D == 64 ? 4 : 2, BR = 64 * WARPGROUPS, BC = D == 64 ? 64 : 128;
-    static constexpr int STAGES = D == 64 ? 3 : 2;
-    static constexpr bool TURNS = D == 128;
+    static constexpr bool WIDE = D == 64 && !causal;
+    static constexpr int WARPGROUPS = WIDE ? 4 : 2, BR = 64 * WARPGROUPS, BC = WIDE ? 64 : 128;
+    static constexpr int STAGES = WIDE ? 3 : 2;
+    static constexpr bool TURNS = !WIDE;
     static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
     // Registers of a thread: all there are, dealt in the launch, then given by the producer to the consumers.
-    static constexpr int FOR_PRODUCER = D == 64 ? 32 : 24, FOR_CONSUMER = D == 64 ? 112 : 240;
+    static constexpr int FOR_PRODUCER = WIDE ? 32 : 24, FOR_CONSUMER = WIDE ? 112 : 240;
     static constexpr int Q_BYTES = BR * D * 2, TILE_BYTES = BC * D * 2;
     static constexpr int Q = 0, K = Q + Q_BYTES, V = K + STAGES * TILE_BYTES, BARRIERS = V + STAGES * TILE_BYTES;
     static constexpr int BYTES = BARRIERS + 256 + 1024; // to a multiple of 1024
@@ -78,28 +80,30 @@ template <int head_dim> struct Shape {
     }
 };
 
-template <class T> struct HopperParams : Params<T> {
-    CUtensorMap q_map, k_map, v_map;
-    int q_tiles, work; /* work: q tiles of all heads */
-};
-
-// Which q tile the block has next, and how many kv tiles its rows see.
+// Which q tile the block has in its round `round`, and how many kv tiles its rows see. Those that may see most come
+// first, and every other round deals them the other way round: each block gets as much as another.
 template <class S, class T> struct Item {
     int q_tile, head, batch, tiles;
-    __device__ __forceinline__ Item(const HopperParams<T> &p, int item)
-        : q_tile(item % p.q_tiles), head(item / p.q_tiles % p.heads), batch(item / p.q_tiles / p.heads),
-          tiles((max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC)
+    bool is_there;
+    __device__ __forceinline__ Item(const HopperParams<T> &p, int round)
     {
+        const int block = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, item = round * gridDim.x + block;
+        const int heads = p.work / p.q_tiles;
+        is_there = item < p.work;
+        q_tile = p.q_tiles - 1 - item / heads;
+        head = item % heads % p.heads;
+        batch = item % heads / p.heads;
+        tiles = (max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC;
     }
 };
 
 // All that the producer thread does.
 template <class T, class S> __device__ __forceinline__ void produce(const HopperParams<T> &p, S shared)
 {
-    int round = 0, n = 0; // q tiles and kv tiles so far
-    for (int at = blockIdx.x; at < p.work; at += gridDim.x) {
-        const Item<S, T> item(p, at);
-        if (!item.tiles)
+    int used = 0, n = 0; // q tiles that see any key, and kv tiles, so far
+    for (int round = 0; round * gridDim.x < p.work; round++) {
+        const Item<S, T> item(p, round);
+        if (!item.is_there || !item.tiles)
             continue;
         const auto copy = [&](int of, int kt) {
             const int stage = (n + kt) % S::STAGES, first = (item.tiles - 1 - kt) * S::BC;
@@ -109,7 +113,7 @@ template <class T, class S> __device__ __forceinline__ void produce(const Hopper
                 copy_panel((of ? shared.v(stage) : shared.k(stage)) + panel * S::BC * 128, of ? &p.v_map : &p.k_map,
                            shared.full(of, stage), panel * PANEL, first, item.head / p.group, item.batch);
         };
-        wait(shared.q_free(), round + 1 & 1);
+        wait(shared.q_free(), used + 1 & 1);
         arrive_and_expect(shared.q_full(), S::Q_BYTES);
         for (int panel = 0; panel < S::PANELS; panel++)
             copy_panel(shared.q() + panel * S::BR * 128, &p.q_map, shared.q_full(), panel * PANEL, item.q_tile * S::BR,
@@ -121,7 +125,7 @@ template <class T, class S> __device__ __forceinline__ void produce(const Hopper
         }
         copy(1, item.tiles - 1);
         n += item.tiles;
-        round++;
+        used++;
     }
 }
 
@@ -210,9 +214,11 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
     if (S::TURNS && warpgroup == 1)
         barrier_arrive<S::CONSUMER_THREADS>(1);
 
-    int round = 0, n = 0;
-    for (int at = blockIdx.x; at < p.work; at += gridDim.x) {
-        const Item<S, T> item(p, at);
+    int used = 0, n = 0;
+    for (int round = 0; round * gridDim.x < p.work; round++) {
+        const Item<S, T> item(p, round);
+        if (!item.is_there)
+            break;
         const int first_row = item.q_tile * BR;
         ASC_AT(item.batch, item.head, item.q_tile);
         // Up to here all rows of this warp see all keys.
@@ -273,7 +279,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             u[i] = 0.0f;
         if (item.tiles) {
             const int last = item.tiles - 1; // of the kv tiles, which comes first
-            wait(shared.q_full(), round & 1);
+            wait(shared.q_full(), used & 1);
             ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
                                  tile(shared.q())[place<BR>(r, c)]);
             const auto scores_arrive = [&](int i) {
@@ -323,7 +329,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             ASC_RECORD(u, 0, e, D / 2, ROW(e), COL(e), u[e]);
             release(shared.free(1, v_stage));
             n += item.tiles;
-            round++;
+            used++;
         }
 
         float inverse[2];
@@ -364,32 +370,34 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
     }
 }
 
+// f(S()) for the shape of the problem.
+template <int D, class F> const char *for_shape(const asc_problem *problem, F f)
+{
+    return problem->causal == ASC_CAUSAL_NONE ? f(Shape<D, false>()) : f(Shape<D, true>());
+}
+
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    plan->error_limit = problem->dtype == ASC_F16 ? 1e-3f : 0.0f;
-    if (!(problem->scale > 0))
-        return "the maximum is taken before scores are scaled: scale must be above 0";
-    return problem->head_dim == 128 ? plan_tiles(problem, plan, Shape<128>::BR, Shape<128>::BC, Shape<128>::THREADS)
-                                    : plan_tiles(problem, plan, Shape<64>::BR, Shape<64>::BC, Shape<64>::THREADS);
+    const auto planned = [&](auto shape) {
+        using S = decltype(shape);
+        return hopper_plan(problem, plan, S::BR, S::BC, S::THREADS);
+    };
+    return problem->head_dim == 128 ? for_shape<128>(problem, planned) : for_shape<64>(problem, planned);
 }
 
 const char *launch(const asc_problem *problem, void *stream)
 {
-    return for_instance(problem, [&](auto type, auto head_dim) -> const char * {
-        using T = decltype(type);
-        using S = Shape<head_dim>;
-        auto p = params_of<HopperParams<T>>(problem);
-        if (!p.aligned)
-            return "TMA copies from arrays that begin at a multiple of 16 bytes";
-        p.q_tiles = (problem->q_len - 1) / S::BR + 1;
-        p.work = p.q_tiles * problem->heads * problem->batch;
-        if (!map_of(&p.q_map, p.q, S::D, p.q_len, p.heads, problem->batch, p.q_strides, S::BR) ||
-            !map_of(&p.k_map, p.k, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC) ||
-            !map_of(&p.v_map, p.v, S::D, p.kv_len, p.kv_heads, problem->batch, p.kv_strides, S::BC))
-            return "the driver makes no tensor map of these arrays";
-        int processors = 1;
-        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
-        return ASC_LAUNCH((hopper_large<T, S>), dim3(min(p.work, processors)), S::THREADS, S::BYTES, stream, p);
+    return for_instance(problem, [&](auto type, auto head_dim) {
+        return for_shape<head_dim>(problem, [&](auto shape) -> const char * {
+            using T = decltype(type);
+            using S = decltype(shape);
+            HopperParams<T> p;
+            if (const char *refused = hopper_params(problem, S::D, S::BR, S::BC, &p))
+                return refused;
+            int processors = 1;
+            cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
+            return ASC_LAUNCH((hopper_large<T, S>), dim3(min(p.work, processors)), S::THREADS, S::BYTES, stream, p);
+        });
     });
 }
 
@@ -399,13 +407,5 @@ ASC_KERNEL(hopper_large)
 {
     kernel.plan = plan;
     kernel.launch = launch;
-    kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
-    kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
-    kernel.conventions.s_unit = ASC_UNIT_RAW;
-    kernel.conventions.m_unit = ASC_UNIT_RAW;
-    kernel.conventions.acc_s = ASC_ACC_MMA;
-    kernel.conventions.acc_u = ASC_ACC_MMA;
-    kernel.conventions.p_rounded = ASC_P_INPUT;
-    kernel.conventions.l_lanes = 4;
-    kernel.conventions.empty_lse_negative = 1;
+    hopper_conventions(kernel);
 }

@@ -13,7 +13,7 @@ SETTINGS = {
     "micro_scales": (("shape.dtype=f16", "shape.k_dtype=e2m1", "quant.scales=rows:1,dims:16", "quant.scale_type=e4m3"),),
     "fp8_mma": (("shape.dtype=e4m3", "quant.scales=head"),),
 }
-NEEDS = {"fp8_mma": 89, "hopper_large": 90}  # of the compute capability, where instructions are missing before
+NEEDS = {"fp8_mma": 89, "hopper_large": 90, "hopper_small": 90}  # of the compute capability, where instructions are missing before
 
 
 def kernels():

@@ -41,6 +41,8 @@ struct reader {
     const char *text;   /* all of it */
     const char *closes; /* the >>> of the launch that was begun last; NULL: none is open */
     const char *passed; /* where the arguments of that launch end */
+    const char *body;   /* the { of the kernel whose __cluster_dims__ was read last; NULL: it is behind, or none */
+    char dims[128];     /* their arguments */
     FILE *rewritten;    /* NULL: nothing to rewrite so far */
     const char *copied; /* what stands before this is in `rewritten` */
 };
@@ -511,6 +513,27 @@ static int rewrite_alignas(struct reader *r, const char *at, const char *end, st
     return failed;
 }
 
+/* __cluster_dims__(a, b, c) goes; the kernel's body begins by telling them, since a template's are known in there. */
+static int rewrite_cluster(struct reader *r, const char *at, const char **rest, struct err *err)
+{
+    const char *open = strchr(at, '('), *ends = open ? list_ends(open + 1, ")") : NULL;
+    if (!ends)
+        return refuse(r, "__cluster_dims__ without its sizes", err);
+    write_name(open + 1, ends, r->dims, sizeof r->dims);
+    r->body = list_ends(ends + 1, "{");
+    *rest = ends + 1;
+    return replace(r, at, "", *rest, err);
+}
+
+static int rewrite_body(struct reader *r, const char *at, const char **rest, struct err *err)
+{
+    char text[sizeof r->dims + 40];
+    snprintf(text, sizeof text, "{ ::simt::cluster_dims(%s); ", r->dims);
+    r->body = NULL;
+    *rest = at + 1;
+    return replace(r, at, text, *rest, err);
+}
+
 enum rewrite {
     REWRITE_NOTHING,
     REWRITE_ASM,
@@ -518,6 +541,8 @@ enum rewrite {
     REWRITE_LAUNCH,
     REWRITE_LAUNCH_END,
     REWRITE_NULL,
+    REWRITE_CLUSTER,
+    REWRITE_BODY,
     REWRITE_PRAGMA
 };
 
@@ -536,6 +561,8 @@ static enum rewrite first_rewrite(const struct reader *r, const char *line, cons
         [REWRITE_LAUNCH] = strstr(r->bare, "<<<"),
         [REWRITE_LAUNCH_END] = r->closes >= line && r->closes < stop ? r->bare + (r->closes - line) : NULL,
         [REWRITE_NULL] = null && line + (null - r->bare) < r->passed ? null : NULL,
+        [REWRITE_CLUSTER] = find_word(r->bare, "__cluster_dims__", sizeof "__cluster_dims__" - 1, 0),
+        [REWRITE_BODY] = r->body >= line && r->body < stop ? r->bare + (r->body - line) : NULL,
         [REWRITE_PRAGMA] = strstr(r->bare, unroll),
     };
     enum rewrite first = REWRITE_NOTHING;
@@ -599,6 +626,10 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
     case REWRITE_NULL: /* NULL of g++ is an integer wherever it is not seen to become a pointer */
         *rest = at + strlen("__null");
         return replace(r, at, "nullptr", *rest, err);
+    case REWRITE_CLUSTER:
+        return rewrite_cluster(r, at, rest, err);
+    case REWRITE_BODY:
+        return rewrite_body(r, at, rest, err);
     case REWRITE_PRAGMA:
         *rest = at + strlen(unroll);
         *rest += strspn(*rest, " 0123456789");

@@ -143,21 +143,21 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     const struct warp *p = &w->warp[f->warp];
     const uint32_t bit = 1u << f->lane;
     const bool dead = !(p->alive & bit), meets = p->waiting & bit, named = p->named & bit,
-               counted = p->at_mbarrier & bit;
+               counted = p->at_mbarrier & bit, clustered = p->at_cluster & bit;
     unsigned end = i + 1;
     for (; end < w->n_threads; end++) {
         const struct fiber *g = &w->fiber[end];
         const struct warp *q = &w->warp[g->warp];
         const uint32_t other = 1u << g->lane;
         if (dead != !(q->alive & other) || meets != !!(q->waiting & other) || named != !!(q->named & other) ||
-            counted != !!(q->at_mbarrier & other))
+            counted != !!(q->at_mbarrier & other) || clustered != !!(q->at_cluster & other))
             break;
         if ((named && f->barrier != g->barrier) || (counted && f->mbarrier != g->mbarrier))
             break;
         if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
             break;
     }
-    char place[400], counts[240];
+    char place[400], counts[500];
     write_place(f, place, sizeof place);
     if (dead)
         snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
@@ -170,27 +170,54 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
     else if (counted) {
         mbarrier_describe(&w->mbarriers.at[f->mbarrier], counts, sizeof counts);
         snprintf(out, bytes, "threads %u..%u wait for %s, at %s", i, end - 1, counts, place);
-    } else
+    } else if (clustered)
+        snprintf(out, bytes, "threads %u..%u wait in barrier.cluster.wait (%u threads have not come) at %s", i, end - 1,
+                 w->cluster->missing, place);
+    else
         snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s", i, end - 1, place);
     return end;
 }
 
-void block_deadlock(struct worker *w)
+void block_abandon(struct worker *w)
 {
-    char text[4096] = "no thread of the block can continue: they wait for each other";
-    const struct fiber *first = first_alive(w);
-    for (unsigned i = 0; i < w->n_threads;) {
-        char group[900];
-        i = describe_group(w, i, group, sizeof group);
-        const size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "\n%s", group);
-    }
-    report_raise(EVENT_DEADLOCK, true, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
     w->failed = true;
     simt_tls.self = NULL;
     void *abandoned;
     fiber_switch(&abandoned, w->main_sp);
     __builtin_unreachable();
+}
+
+void block_say_deadlock(struct worker *w)
+{
+    struct cluster *c = w->cluster;
+    char text[4096];
+    const struct worker *stuck = w->n_alive ? w : NULL;
+    snprintf(text, sizeof text, "no thread of the %s can continue: they wait for each other",
+             c->n > 1 ? "cluster" : "block");
+    for (unsigned m = 0; m < c->n; m++) {
+        const struct worker *b = c->member[m];
+        stuck = stuck ? stuck : b->n_alive ? b : NULL;
+        if (c->n > 1) {
+            const size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "\nblock (%u,%u,%u), rank %u of the cluster:", b->block.x,
+                     b->block.y, b->block.z, m);
+        }
+        for (unsigned i = 0; i < b->n_threads;) {
+            char group[1200];
+            i = describe_group(b, i, group, sizeof group);
+            const size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "\n%s", group);
+        }
+    }
+    const struct fiber *first = stuck ? first_alive(stuck) : NULL;
+    c->failed = true;
+    report_raise(EVENT_DEADLOCK, true, first ? first->file : NULL, first ? first->line : 0, first, "%s", text);
+}
+
+void block_deadlock(struct worker *w)
+{
+    block_say_deadlock(w);
+    block_abandon(w);
 }
 
 static void leave(struct worker *w, struct fiber *self)
@@ -201,12 +228,16 @@ static void leave(struct worker *w, struct fiber *self)
         wgmma_left(w);
     bulk_left(w);
     w->warp[self->warp].alive &= ~(1u << self->lane);
-    w->n_alive--;
+    if (!--w->n_alive) {
+        bulk_block_left(w);
+        wgmma_block_left(w);
+    }
     warp_lane_left(w, self->warp);
     if (w->n_alive && w->n_at_barrier == w->n_alive)
         barrier_release(w, NULL);
     named_barriers_lane_left(w);
-    struct fiber *next = schedule_next(w, self->warp);
+    cluster_lane_left(w, self);
+    struct fiber *next = w->n_alive ? schedule_next(w, self->warp) : NULL;
     if (!next && w->n_alive)
         block_deadlock(w);
     simt_tls.self = next;
@@ -225,18 +256,15 @@ static void fiber_main(void)
     __builtin_unreachable();
 }
 
-static void block_begin(struct worker *w, uint64_t number)
+static void reset(struct worker *w, uint64_t number)
 {
     const struct simt_launch *launch = w->launch;
     const struct simt_dim dim = launch->block;
-    w->block.x = (uint32_t)(number % launch->grid.x);
-    w->block.y = (uint32_t)(number / launch->grid.x % launch->grid.y);
-    w->block.z = (uint32_t)(number / launch->grid.x / launch->grid.y);
     w->n_threads = w->n_alive = dim.x * dim.y * dim.z;
     w->n_at_barrier = w->sum = w->epoch = 0;
     w->ready_warps = 0;
     w->clock = 0;
-    w->failed = w->masked = false;
+    w->failed = w->masked = w->left = false;
     copies_begin_block(w);
     mbarriers_begin_block(w);
     bulk_begin_block(w);
@@ -260,12 +288,16 @@ static void block_begin(struct worker *w, uint64_t number)
     }
 }
 
-void block_run(struct worker *w, uint64_t number)
+void block_set_up(struct worker *w, uint64_t number)
 {
-    block_begin(w, number);
+    reset(w, number);
     shared_poison(w->launch->shared_bytes);
     if (w->checks)
         checks_begin_block(w, number);
+}
+
+void block_run(struct worker *w)
+{
     if (w->traps)
         traps_on();
     simt_tls.self = schedule_next(w, 0);

@@ -4,6 +4,7 @@
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/mbarriers.h"
 #include "engine/simt/report.h"
+#include "engine/simt/shared.h"
 #include "engine/simt/traps.h"
 #include "engine/simt/worker.h"
 
@@ -11,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BULK_MAX 512u
-
 struct bulk_copy {
     struct simt_tensor_map map; /* rank 0: plain bytes */
     int32_t at[5];
-    unsigned char *shared; /* borrowed: the block's */
-    uint64_t address;      /* the same as PTX has it, for the swizzle */
-    unsigned char *global; /* of plain bytes; borrowed */
+    unsigned char *shared;   /* borrowed: the block's */
+    uint64_t address;        /* the same as PTX has it, for the swizzle */
+    unsigned char *global;   /* of plain bytes; borrowed */
+    struct worker *sender;   /* NULL, or the block whose shared memory `global` is */
+    unsigned char value[16]; /* of st.async */
     uint32_t bytes, group;
-    bool loads, adds;
-    unsigned mbarrier; /* of a load: its number */
+    bool loads, adds, valued;
+    unsigned mbarrier; /* of a load: its number in the block that gets it */
     unsigned thread;   /* of a store */
     struct checked_copy checked;
     const char *file;
@@ -29,8 +30,8 @@ struct bulk_copy {
 };
 
 struct bulk {
-    struct bulk_copy at[BULK_MAX]; /* under way, in order of issue */
-    unsigned n;
+    struct bulk_copy *at; /* owned, [capacity]; under way, in order of issue */
+    unsigned n, capacity;
     uint32_t issued;                  /* copies so far */
     uint32_t group[SIMT_THREADS_MAX]; /* how often a thread has committed */
 };
@@ -45,6 +46,8 @@ void bulk_begin_block(struct worker *w)
 
 void bulk_free(struct worker *w)
 {
+    if (w->bulk)
+        free(w->bulk->at);
     free(w->bulk);
 }
 
@@ -105,6 +108,10 @@ static void row(const struct bulk_copy *c, size_t offset, unsigned char *base)
 static void make(const struct bulk_copy *c)
 {
     const struct simt_tensor_map *m = &c->map;
+    if (c->valued) {
+        memcpy(c->shared, c->value, c->bytes);
+        return;
+    }
     if (!m->rank) {
         memcpy(c->loads ? c->shared : c->global, c->loads ? c->global : c->shared, c->bytes);
         return;
@@ -128,6 +135,11 @@ static void make(const struct bulk_copy *c)
 
 static void finish(struct worker *w, const struct bulk_copy *c)
 {
+    if (c->sender && !c->sender->n_alive)
+        report_raise(EVENT_ADDRESS, false, c->file, c->line, NULL,
+                     "cp.async.bulk from the shared memory of block (%u,%u,%u) of the cluster, whose threads have all "
+                     "returned before it was made",
+                     c->sender->block.x, c->sender->block.y, c->sender->block.z);
     make(c);
     if (!c->loads)
         return;
@@ -136,23 +148,20 @@ static void finish(struct worker *w, const struct bulk_copy *c)
     mbarrier_brought(w, &w->mbarriers.at[c->mbarrier], c->bytes, c->file, c->line);
 }
 
-static void drop(struct bulk *b, unsigned i)
-{
-    memmove(b->at + i, b->at + i + 1, (--b->n - i) * sizeof *b->at);
-}
-
 void bulk_deliver(struct worker *w, struct mbarrier *to)
 {
     const unsigned number = (unsigned)(to - w->mbarriers.at);
-    for (unsigned i = 0; w->bulk && i < w->bulk->n;) {
-        const struct bulk_copy c = w->bulk->at[i];
-        if (!c.loads || c.mbarrier != number) {
-            i++;
-            continue;
-        }
-        drop(w->bulk, i);
-        finish(w, &c);
+    struct bulk *b = w->bulk;
+    unsigned kept = 0;
+    for (unsigned i = 0; b && i < b->n; i++) {
+        const struct bulk_copy *c = &b->at[i];
+        if (c->loads && c->mbarrier == number)
+            finish(w, c);
+        else if (kept++ != i)
+            b->at[kept - 1] = *c;
     }
+    if (b)
+        b->n = kept;
 }
 
 static bool anyone_waits(const struct mbarrier *b)
@@ -163,32 +172,60 @@ static bool anyone_waits(const struct mbarrier *b)
     return false;
 }
 
-/* c is on its way. A load that somebody waits for already is made at once. */
+static struct bulk *bulk_of(struct worker *w, const struct bulk_copy *c, const char *what)
+{
+    struct bulk *b = w->bulk ? w->bulk : calloc(1, sizeof *b);
+    w->bulk = b;
+    if (b && b->n == b->capacity) {
+        const unsigned more = b->capacity ? 2 * b->capacity : 64;
+        struct bulk_copy *at = realloc(b->at, more * sizeof *at);
+        b->capacity = at ? more : b->capacity;
+        b->at = at ? at : b->at;
+    }
+    if (b && b->n < b->capacity)
+        return b;
+    report_raise(EVENT_SYSTEM, true, c->file, c->line, NULL, "%s: out of memory", what);
+    traps_end();
+}
+
+/* c is on its way, to block w or from the calling one. A load that somebody waits for already is made at once. */
 static void issue(struct worker *w, struct bulk_copy *c, const char *what)
 {
-    const unsigned thread = (unsigned)(simt_tls.self - w->fiber);
-    if (!w->bulk)
-        w->bulk = calloc(1, sizeof *w->bulk);
-    if (!w->bulk || w->bulk->n == BULK_MAX) {
-        report_raise(EVENT_SYSTEM, true, c->file, c->line, NULL,
-                     w->bulk ? "%s: more than %u bulk copies of a block are under way" : "%s: out of memory", what,
-                     BULK_MAX);
-        traps_end();
+    struct bulk *b = bulk_of(w, c, what);
+    if (!c->loads) {
+        c->thread = (unsigned)(simt_tls.self - w->fiber);
+        c->group = b->group[c->thread];
+    } else {
+        mbarrier_filled(&w->mbarriers.at[c->mbarrier], c->file, c->line);
     }
-    c->thread = thread;
-    c->group = w->bulk->group[thread];
     if (w->checks)
         c->checked = c->loads ? checks_bulk_load(w, c->shared, c->bytes, c->mbarrier, c->file, c->line)
                               : checks_bulk_store(w, c->shared, c->bytes, c->file, c->line);
-    if (c->loads && (schedule_coin(w, w->bulk->issued++) || anyone_waits(&w->mbarriers.at[c->mbarrier]))) {
+    if (c->loads && (schedule_coin(w, b->issued++) || anyone_waits(&w->mbarriers.at[c->mbarrier]))) {
         finish(w, c);
         return;
     }
-    w->bulk->at[w->bulk->n++] = *c;
+    b->at[b->n++] = *c;
 }
 
+/* Its mbarrier is in the block that gets it. */
+static void issue_load(struct bulk_copy *c, struct worker *to, uint64_t mbarrier, const char *what)
+{
+    struct worker *block;
+    struct mbarrier *b = mbarrier_at(&block, mbarrier, what, c->file, c->line);
+    if (block != to)
+        simt_address_error("the mbarrier of a bulk copy is in another block of the cluster than the copy", c->file,
+                           c->line);
+    if (block->checks && !(c->valued && block == simt_tls.worker))
+        checks_mbarrier_far(block, b->born, !c->valued, c->file, c->line);
+    c->loads = true;
+    c->mbarrier = (unsigned)(b - block->mbarriers.at);
+    issue(block, c, what);
+}
+
+/* *block: whose shared memory it is. */
 static struct bulk_copy tensor_copy(const void *map, int dims, const int32_t *at, uint64_t shared, const char *what,
-                                    const char *file, int line)
+                                    const char *file, int line, struct worker **block)
 {
     struct bulk_copy c = {.file = file, .line = line, .address = shared};
     memcpy(&c.map, map, sizeof c.map);
@@ -203,59 +240,117 @@ static struct bulk_copy tensor_copy(const void *map, int dims, const int32_t *at
     c.bytes = c.map.element_bytes;
     for (int d = 0; d < dims; d++)
         c.bytes *= c.map.box[d];
-    c.shared = simt_shared_pointer(shared, c.bytes, 128, what, file, line);
+    c.shared = shared_in(shared, c.bytes, 128, what, file, line, block);
     return c;
+}
+
+static void load_tensor(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, const char *file,
+                        int line)
+{
+    static const char what[] = "cp.async.bulk.tensor";
+    struct worker *block;
+    struct bulk_copy c = tensor_copy(map, dims, at, to, what, file, line, &block);
+    issue_load(&c, block, mbarrier, what);
 }
 
 void simt_tma_load(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, const char *file,
                    int line)
 {
-    static const char what[] = "cp.async.bulk.tensor";
-    struct worker *w = simt_tls.worker;
-    struct bulk_copy c = tensor_copy(map, dims, at, to, what, file, line);
     simt_tls.self->pc = __builtin_return_address(0);
-    c.loads = true;
-    c.mbarrier = (unsigned)(mbarrier_at(w, mbarrier, what, file, line) - w->mbarriers.at);
-    issue(w, &c, what);
+    load_tensor(to, map, dims, at, mbarrier, file, line);
+}
+
+void simt_tma_multicast(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, uint32_t ranks,
+                        const char *file, int line)
+{
+    simt_tls.self->pc = __builtin_return_address(0);
+    for (uint32_t rest = ranks & 0xFFFFu; rest; rest &= rest - 1) {
+        const uint32_t rank = (uint32_t)__builtin_ctz(rest);
+        load_tensor(simt_cluster_address(to, rank, file, line), map, dims, at,
+                    simt_cluster_address(mbarrier, rank, file, line), file, line);
+    }
 }
 
 void simt_tma_store(const void *map, int dims, const int32_t *at, uint64_t from, bool adds, const char *file, int line)
 {
     static const char what[] = "cp.async.bulk.tensor";
-    struct bulk_copy c = tensor_copy(map, dims, at, from, what, file, line);
+    struct worker *block;
+    struct bulk_copy c = tensor_copy(map, dims, at, from, what, file, line, &block);
     simt_tls.self->pc = __builtin_return_address(0);
     c.adds = adds;
     if (adds && c.map.dtype != 6 && c.map.dtype != 7 && c.map.dtype != 9)
         simt_gpu_only("a TMA reduction of elements other than f16, bf16 and f32", file, line);
-    issue(simt_tls.worker, &c, what);
+    if (block != simt_tls.worker)
+        simt_address_error("a bulk copy from another block of the cluster", file, line);
+    issue(block, &c, what);
 }
 
 /* PTX ISA, cp.async.bulk: sizes and addresses are multiples of 16 bytes. */
-static struct bulk_copy plain_copy(uint64_t shared, const void *global, uint32_t bytes, const char *file, int line)
+static struct bulk_copy plain_copy(uint64_t shared, const void *global, uint32_t bytes, const char *file, int line,
+                                   struct worker **block)
 {
     struct bulk_copy c = {.file = file, .line = line, .address = shared, .bytes = bytes};
     if (bytes % 16 || (uintptr_t)global % 16)
         simt_misaligned_error("cp.async.bulk: sizes and addresses are multiples of 16 bytes", file, line);
-    c.shared = simt_shared_pointer(shared, bytes, 16, "cp.async.bulk", file, line);
+    c.shared = shared_in(shared, bytes, 16, "cp.async.bulk", file, line, block);
     c.global = (unsigned char *)(uintptr_t)global;
     return c;
 }
 
+static void load_bytes(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, const char *file, int line)
+{
+    struct worker *block;
+    struct bulk_copy c = plain_copy(to, from, bytes, file, line, &block);
+    issue_load(&c, block, mbarrier, "cp.async.bulk");
+}
+
 void simt_bulk_load(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, const char *file, int line)
 {
-    struct worker *w = simt_tls.worker;
-    struct bulk_copy c = plain_copy(to, from, bytes, file, line);
     simt_tls.self->pc = __builtin_return_address(0);
-    c.loads = true;
-    c.mbarrier = (unsigned)(mbarrier_at(w, mbarrier, "cp.async.bulk", file, line) - w->mbarriers.at);
-    issue(w, &c, "cp.async.bulk");
+    load_bytes(to, from, bytes, mbarrier, file, line);
+}
+
+void simt_bulk_multicast(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, uint32_t ranks,
+                         const char *file, int line)
+{
+    simt_tls.self->pc = __builtin_return_address(0);
+    for (uint32_t rest = ranks & 0xFFFFu; rest; rest &= rest - 1) {
+        const uint32_t rank = (uint32_t)__builtin_ctz(rest);
+        load_bytes(simt_cluster_address(to, rank, file, line), from, bytes,
+                   simt_cluster_address(mbarrier, rank, file, line), file, line);
+    }
+}
+
+void simt_bulk_send(uint64_t to, uint64_t from, uint32_t bytes, uint64_t mbarrier, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker, *block;
+    simt_tls.self->pc = __builtin_return_address(0);
+    const void *source = simt_shared_pointer(from, bytes, 16, "cp.async.bulk", file, line);
+    struct bulk_copy c = plain_copy(to, source, bytes, file, line, &block);
+    c.sender = block == w ? NULL : w;
+    if (w->checks)
+        checks_bulk_store(w, source, bytes, file, line);
+    issue_load(&c, block, mbarrier, "cp.async.bulk");
+}
+
+void simt_store_async(uint64_t to, const void *values, uint32_t bytes, uint64_t mbarrier, const char *file, int line)
+{
+    struct bulk_copy c = {.file = file, .line = line, .address = to, .bytes = bytes, .valued = true};
+    struct worker *block;
+    simt_tls.self->pc = __builtin_return_address(0);
+    c.shared = shared_in(to, bytes, bytes, "st.async", file, line, &block);
+    memcpy(c.value, values, bytes);
+    issue_load(&c, block, mbarrier, "st.async");
 }
 
 void simt_bulk_store(void *to, uint64_t from, uint32_t bytes, const char *file, int line)
 {
-    struct bulk_copy c = plain_copy(from, to, bytes, file, line);
+    struct worker *block;
+    struct bulk_copy c = plain_copy(from, to, bytes, file, line, &block);
     simt_tls.self->pc = __builtin_return_address(0);
-    issue(simt_tls.worker, &c, "cp.async.bulk");
+    if (block != simt_tls.worker)
+        simt_address_error("a bulk copy from another block of the cluster", file, line);
+    issue(block, &c, "cp.async.bulk");
 }
 
 void simt_bulk_commit(void)
@@ -269,15 +364,17 @@ void simt_bulk_commit(void)
 static void store(struct worker *w, uint32_t groups_left)
 {
     const unsigned thread = (unsigned)(simt_tls.self - w->fiber);
-    for (unsigned i = 0; w->bulk && i < w->bulk->n;) {
-        const struct bulk_copy c = w->bulk->at[i];
-        if (c.loads || c.thread != thread || c.group + groups_left >= w->bulk->group[thread]) {
-            i++;
-            continue;
-        }
-        drop(w->bulk, i);
-        finish(w, &c);
+    struct bulk *b = w->bulk;
+    unsigned kept = 0;
+    for (unsigned i = 0; b && i < b->n; i++) {
+        const struct bulk_copy *c = &b->at[i];
+        if (!c->loads && c->thread == thread && c->group + groups_left < b->group[thread])
+            finish(w, c);
+        else if (kept++ != i)
+            b->at[kept - 1] = *c;
     }
+    if (b)
+        b->n = kept;
 }
 
 void simt_bulk_wait(uint32_t groups_left)
@@ -291,4 +388,11 @@ void bulk_left(struct worker *w)
         return;
     simt_bulk_commit();
     store(w, 0);
+}
+
+void bulk_block_left(struct worker *w)
+{
+    mbarriers_left(w);
+    if (w->bulk)
+        w->bulk->n = 0;
 }

@@ -10,6 +10,7 @@ struct mbarrier;
 void bulk_begin_block(struct worker *w);
 void bulk_deliver(struct worker *w, struct mbarrier *b); /* those that this barrier is told of */
 void bulk_left(struct worker *w);                        /* a thread returns: its stores are made */
+void bulk_block_left(struct worker *w);                  /* and all have: what is still to come is dropped */
 void bulk_free(struct worker *w);
 
 #endif

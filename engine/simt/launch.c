@@ -2,8 +2,8 @@
 
 #include "engine/simt/allocated.h"
 #include "engine/simt/bulk.h"
-
 #include "engine/simt/checks/checks.h"
+#include "engine/simt/cluster.h"
 #include "engine/simt/fiber.h"
 #include "engine/simt/report.h"
 #include "engine/simt/traps.h"
@@ -31,10 +31,12 @@ static struct {
 } rehearsal;
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER; /* one launch at a time, as in one stream */
 static struct worker *pool[WORKERS_MAX];                        /* owned; kept for the next launch */
+static struct cluster clusters[WORKERS_MAX];                    /* of the launch under way: n workers each, in order */
 
 /* The launch under way. */
 static struct {
-    uint64_t n_blocks;
+    uint64_t n_blocks, n_clusters;
+    struct simt_dim said; /* by the kernel, of its clusters, where the launch said nothing; 0: nothing yet */
     atomic_uint_fast64_t next;
     atomic_bool stop;
     pthread_mutex_t progress_lock;
@@ -106,6 +108,14 @@ void launch_drain(void)
         nanosleep(&step, NULL);
 }
 
+static bool draw_cluster(uint64_t *number)
+{
+    if (atomic_load_explicit(&now.stop, memory_order_relaxed) || atomic_load(&cancelled))
+        return false;
+    *number = atomic_fetch_add(&now.next, 1);
+    return *number < now.n_clusters;
+}
+
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -113,18 +123,24 @@ static void *work(void *arg)
     sigaltstack(&handlers, NULL);
     simt_tls.worker = w;
     w->thread = pthread_self();
-    while (!atomic_load_explicit(&now.stop, memory_order_relaxed) && !atomic_load(&cancelled)) {
-        const uint64_t number = atomic_fetch_add(&now.next, 1);
-        if (number >= now.n_blocks)
-            break;
-        atomic_fetch_add(&busy, 1);
+    while (cluster_next(w, draw_cluster)) {
+        const struct simt_dim grid = w->launch->grid;
+        w->block = cluster_block(w->launch, w->cluster->number, w->rank);
+        if (!w->rank)
+            atomic_fetch_add(&busy, 1);
         atomic_store(&w->in_block, true);
-        block_run(w, number);
+        block_set_up(w, ((uint64_t)w->block.z * grid.y + w->block.y) * grid.x + w->block.x);
+        cluster_begun(w);
+        if (!w->cluster->failed)
+            block_run(w);
+        const bool failed = w->failed || w->cluster->failed;
         atomic_store(&w->in_block, false);
-        atomic_fetch_sub(&busy, 1);
-        if (w->failed)
+        if (failed)
             atomic_store(&now.stop, true);
-        else
+        cluster_left(w);
+        if (!w->rank)
+            atomic_fetch_sub(&busy, 1);
+        if (!failed)
             block_done();
     }
     simt_tls.worker = NULL;
@@ -167,12 +183,13 @@ static struct worker *worker_get(unsigned i, unsigned threads)
     return pool[i] = w;
 }
 
-static unsigned worker_count(unsigned threads)
+/* How many clusters run at a time. */
+static unsigned cluster_count(unsigned threads, unsigned in_cluster)
 {
     cpu_set_t usable;
     const int cores = sched_getaffinity(0, sizeof usable, &usable) ? 0 : CPU_COUNT(&usable);
     uint64_t n = options.workers > 0 ? (uint64_t)options.workers : cores > 0 ? (uint64_t)cores : 1;
-    const uint64_t limits[] = {WORKERS_MAX, STACKS_MAX / threads, now.n_blocks};
+    const uint64_t limits[] = {WORKERS_MAX / in_cluster, STACKS_MAX / threads / in_cluster, now.n_clusters};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         n = n < limits[i] ? n : limits[i];
     return (unsigned)n;
@@ -202,6 +219,23 @@ static int check(const struct simt_launch *l)
     return -1;
 }
 
+static int check_cluster(const struct simt_launch *l)
+{
+    const struct simt_dim g = l->grid, c = l->cluster;
+    const char *name = l->name ? l->name : "kernel";
+    if (!c.x || !c.y || !c.z || (uint64_t)c.x * c.y * c.z > CLUSTER_MAX)
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL,
+                     "%s: a cluster of (%u,%u,%u) blocks, 1 to %u are allowed on every device", name, c.x, c.y, c.z,
+                     CLUSTER_MAX);
+    else if (g.x % c.x || g.y % c.y || g.z % c.z)
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL,
+                     "%s: a grid of (%u,%u,%u) blocks is not made of clusters of (%u,%u,%u)", name, g.x, g.y, g.z, c.x,
+                     c.y, c.z);
+    else
+        return 0;
+    return -1;
+}
+
 /* The plan speaks of the kernel that is probed: another one beside it, that copies or merges, has blocks of its own. */
 static void check_plan(const struct simt_launch *l, unsigned threads, unsigned workers)
 {
@@ -213,40 +247,92 @@ static void check_plan(const struct simt_launch *l, unsigned threads, unsigned w
                      l->name ? l->name : "kernel", threads, options.planned_threads);
 }
 
-static int run(const struct simt_launch *l)
+/* Puts workers to each cluster that runs at a time, and runs until no block is left, or one failed. */
+static unsigned run_blocks(const struct simt_launch *l)
 {
     const unsigned threads = l->block.x * l->block.y * l->block.z;
+    const unsigned in_cluster = l->cluster.x * l->cluster.y * l->cluster.z;
     now.n_blocks = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
+    now.n_clusters = now.n_blocks / in_cluster;
     now.done = 0;
     atomic_store(&now.next, 0);
     atomic_store(&now.stop, false);
-    const unsigned wanted = worker_count(threads);
+    const unsigned wanted = cluster_count(threads, in_cluster) * in_cluster;
     pthread_t thread[WORKERS_MAX];
-    unsigned n = 0;
-    if (checks_wanted())
-        checks_begin_launch();
-    for (; n < wanted; n++) {
-        struct worker *w = worker_get(n, threads);
-        if (!w)
-            break;
+    unsigned n = 0, started = 0;
+    for (; n < wanted && worker_get(n, threads); n++) {
+        struct worker *w = pool[n];
         w->launch = l;
         w->order = options.lane_order;
         w->traps = options.fp_traps;
         w->stale = 0;
         w->probed = false;
-        if ((errno = pthread_create(&thread[n], NULL, work, w)))
-            break;
+        w->cluster = &clusters[n / in_cluster];
+        w->rank = n % in_cluster;
+        if (!w->rank)
+            cluster_init(w->cluster, in_cluster);
+        w->cluster->member[w->rank] = w;
     }
-    if (!n) /* fewer workers than wanted are only slower */
-        report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "cannot start a worker: %s", strerror(errno));
-    for (unsigned i = 0; i < n; i++)
+    const int failure = errno;
+    const unsigned whole = n / in_cluster * in_cluster; /* fewer workers than wanted are only slower */
+    for (; started < whole && !(errno = pthread_create(&thread[started], NULL, work, pool[started])); started++)
+        ;
+    if (!whole || started < whole)
+        report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "cannot start a worker: %s",
+                     strerror(started < whole ? errno : failure));
+    if (started < whole) { /* those of a cluster that is not whole wait for a turn that would not come */
+        atomic_store(&now.stop, true);
+        traps_end();
+    }
+    for (unsigned i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    check_plan(l, threads, n);
+    for (unsigned i = 0; i < n; i += in_cluster)
+        cluster_free(pool[i]->cluster);
+    return started;
+}
+
+static int run(const struct simt_launch *asked)
+{
+    struct simt_launch l = *asked;
+    const bool open = !l.cluster.x;
+    now.said = (struct simt_dim){0, 0, 0};
+    if (open)
+        l.cluster = (struct simt_dim){1, 1, 1};
+    if (check_cluster(&l))
+        return -1;
+    if (checks_wanted())
+        checks_begin_launch();
+    unsigned n = run_blocks(&l);
+    if (open && now.said.x) { /* the kernel has told, before it did anything */
+        l.cluster = now.said;
+        n = check_cluster(&l) ? 0 : run_blocks(&l);
+    }
+    check_plan(&l, l.block.x * l.block.y * l.block.z, n);
     if (checks_wanted())
         checks_end_launch(pool, n);
     if (atomic_load(&cancelled))
         report_set_error("cancelled");
     return simt_error() ? -1 : 0;
+}
+
+/* The first thing in a kernel's body that has __cluster_dims__: whoever launches it in blocks alone learns it here. */
+void simt_cluster_dims(unsigned x, unsigned y, unsigned z)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct worker *w = simt_tls.worker;
+    const struct simt_dim c = w->launch->cluster;
+    if (c.x == x && c.y == y && c.z == z)
+        return;
+    if (c.x * c.y * c.z > 1) {
+        report_raise(EVENT_LAUNCH, true, NULL, 0, NULL,
+                     "launched in clusters of (%u,%u,%u), where __cluster_dims__ says (%u,%u,%u)", c.x, c.y, c.z, x, y,
+                     z);
+        w->cluster->failed = true;
+    }
+    pthread_mutex_lock(&lock);
+    now.said = (struct simt_dim){x, y, z};
+    pthread_mutex_unlock(&lock);
+    block_abandon(w);
 }
 
 void simt_refuse_launch(const char *why)

@@ -3,6 +3,7 @@
 #include "engine/simt/bulk.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
+#include "engine/simt/shared.h"
 #include "engine/simt/traps.h"
 #include "engine/simt/worker.h"
 
@@ -31,15 +32,59 @@ static struct mbarrier *find(struct worker *w, uint64_t address)
     return NULL;
 }
 
-struct mbarrier *mbarrier_at(struct worker *w, uint64_t address, const char *what, const char *file, int line)
+struct mbarrier *mbarrier_at(struct worker **block, uint64_t address, const char *what, const char *file, int line)
 {
-    struct mbarrier *b = find(w, address);
+    const uint64_t own = shared_local(address);
+    shared_in(address, 8, 8, what, file, line, block);
+    struct mbarrier *b = find(*block, own);
     if (b)
         return b;
-    simt_shared_pointer(address, 8, 8, what, file, line);
     report_raise(EVENT_BARRIER, true, file, line, NULL,
-                 "%s: no mbarrier.init has come for the mbarrier at shared address 0x%" PRIx64, what, address);
+                 "%s: no mbarrier.init has come for the mbarrier at shared address 0x%" PRIx64, what, own);
     traps_end();
+}
+
+/* Where it was initialized, and by whom: a helper does that for all of them. */
+static int write_name(const struct mbarrier *b, char *text, unsigned size)
+{
+    struct simt_stack stack;
+    const struct locate where = {.pc = (uintptr_t)b->pc, .file = b->file, .line = b->line, .body = (uintptr_t)b->body};
+    locate_stack(&where, &stack);
+    const struct simt_frame call = locate_call(&stack);
+    const int used = snprintf(text, size, "the mbarrier of %s:%d", b->file, b->line);
+    if (stack.n <= 1 || used < 0 || (unsigned)used >= size)
+        return used;
+    return used + snprintf(text + used, size - (unsigned)used, ", called at %s:%d", call.file, call.line);
+}
+
+void mbarriers_left(struct worker *w)
+{
+    for (unsigned i = 0; i < w->mbarriers.n; i++) {
+        const struct mbarrier *b = &w->mbarriers.at[i];
+        char name[400];
+        if (b->filled <= b->seen)
+            continue;
+        write_name(b, name, sizeof name);
+        report_raise(EVENT_NEVER_WAITED, false, b->copy_file, b->copy_line, simt_tls.self,
+                     "a bulk copy to this block, whose last thread returns: nobody has waited for phase %u of %s, "
+                     "which tells that it has come",
+                     b->filled - 1, name);
+    }
+}
+
+void simt_mbarrier_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    for (unsigned i = 0; i < w->mbarriers.n; i++)
+        if (w->mbarriers.at[i].by == simt_tls.self)
+            w->mbarriers.at[i].born.fenced = true;
+}
+
+void mbarrier_filled(struct mbarrier *b, const char *file, int line)
+{
+    b->filled = b->phase + 1;
+    b->copy_file = file;
+    b->copy_line = line;
 }
 
 void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int line)
@@ -61,13 +106,19 @@ void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int 
     if (!b)
         b = &w->mbarriers.at[w->mbarriers.n++];
     *b = (struct mbarrier){.address = address, .expected = count, .pending = count, .file = file, .line = line};
+    b->pc = __builtin_return_address(0);
+    b->body = simt_tls.self->body;
+    b->by = simt_tls.self;
+    if (w->checks)
+        b->born = checks_mbarrier_born(w);
     if (w->checks)
         checks_mbarrier_init(w, number_of(w, b));
 }
 
 void simt_mbarrier_inval(uint64_t address, const char *file, int line)
 {
-    mbarrier_at(simt_tls.worker, address, "mbarrier.inval", file, line)->address = 0;
+    struct worker *w;
+    mbarrier_at(&w, address, "mbarrier.inval", file, line)->address = 0;
 }
 
 /* Ends the phase if nothing is missing. All that wait are for this one: who waits for another has returned at once.
@@ -109,8 +160,9 @@ void mbarrier_brought(struct worker *w, struct mbarrier *b, int64_t bytes, const
 
 void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *file, int line)
 {
-    struct worker *w = simt_tls.worker;
-    struct mbarrier *b = mbarrier_at(w, address, bytes < 0 ? "mbarrier.complete_tx" : "mbarrier.expect_tx", file, line);
+    struct worker *w;
+    struct mbarrier *b =
+        mbarrier_at(&w, address, bytes < 0 ? "mbarrier.complete_tx" : "mbarrier.expect_tx", file, line);
     add_bytes(b, bytes, file, line);
     if (bytes < 0)
         advance(w, b);
@@ -119,14 +171,17 @@ void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *fil
 uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expected_bytes, const char *file, int line)
 {
     struct worker *w = simt_tls.worker;
+    struct worker *block;
     struct fiber *self = simt_tls.self;
-    struct mbarrier *b = mbarrier_at(w, address, "mbarrier.arrive", file, line);
+    struct mbarrier *b = mbarrier_at(&block, address, "mbarrier.arrive", file, line);
     const uint32_t phase = b->phase;
     self->file = file;
     self->line = line;
     self->pc = __builtin_return_address(0);
+    if (w->checks && block != w)
+        checks_mbarrier_far(block, b->born, false, file, line);
     if (w->checks)
-        checks_mbarrier_come(w, self, number_of(w, b));
+        checks_mbarrier_come(w, self, block, number_of(block, b));
     add_bytes(b, expected_bytes, file, line);
     if (count > b->pending) {
         report_raise(EVENT_BARRIER, false, file, line, self,
@@ -135,17 +190,20 @@ uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expecte
         count = b->pending;
     }
     b->pending -= count;
-    const int woken = advance(w, b);
+    const int woken = advance(block, b);
     /* Who has waited goes first: what the arriving thread still does to what it has handed over shows. */
-    if (woken >= 0 && w->order < SIMT_SHUFFLED)
+    if (woken >= 0 && block != w && w->order < SIMT_SHUFFLED)
+        schedule_hand_block(w, self, block);
+    else if (woken >= 0 && w->order < SIMT_SHUFFLED)
         schedule_hand(w, self, (unsigned)woken, w->warp[woken].ready);
     else
         schedule_turn(w, self);
     return phase;
 }
 
-static void pass(struct worker *w, const struct mbarrier *b, const struct fiber *self)
+static void pass(struct worker *w, struct mbarrier *b, const struct fiber *self)
 {
+    b->seen = b->phase;
     if (w->checks)
         checks_mbarrier_go(w, self, number_of(w, b));
 }
@@ -154,7 +212,11 @@ bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const cha
 {
     struct worker *w = simt_tls.worker;
     struct fiber *self = simt_tls.self;
-    struct mbarrier *b = mbarrier_at(w, address, waits ? "mbarrier.try_wait" : "mbarrier.test_wait", file, line);
+    const char *const what = waits ? "mbarrier.try_wait" : "mbarrier.test_wait";
+    struct worker *block;
+    struct mbarrier *b = mbarrier_at(&block, address, what, file, line);
+    if (block != w)
+        simt_address_error("an mbarrier of another block of the cluster can not be waited for", file, line);
     self->file = file;
     self->line = line;
     self->pc = __builtin_return_address(0);
@@ -183,8 +245,10 @@ bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const cha
 
 void mbarrier_describe(const struct mbarrier *b, char *text, unsigned size)
 {
-    const int used = snprintf(text, size, "the mbarrier of %s:%d, phase %u: %u of %u arrivals are missing", b->file,
-                              b->line, b->phase, b->pending, b->expected);
+    int used = write_name(b, text, size);
+    if (used > 0 && (unsigned)used < size)
+        used += snprintf(text + used, size - (unsigned)used, ", phase %u: %u of %u arrivals are missing", b->phase,
+                         b->pending, b->expected);
     if (b->bytes && used > 0 && (unsigned)used < size)
         snprintf(text + used, size - (unsigned)used, ", and %" PRId64 " bytes %s", b->bytes > 0 ? b->bytes : -b->bytes,
                  b->bytes > 0 ? "that it expects" : "came unexpected");

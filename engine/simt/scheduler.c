@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #define SPINS_BEFORE_YIELD 64
+#define YIELDS_BEFORE_TURN 16
 
 #define RANKS_LAST 32 /* picks, about: long enough for one side to run ahead by a barrier or two */
 
@@ -123,7 +124,7 @@ static struct fiber *take(struct worker *w, unsigned warp, unsigned lane)
 
 /* The rest of the same warp first: lanes of a warp reach their next meeting one after another, with warm caches. In a
    shuffled order anybody. */
-struct fiber *schedule_next(struct worker *w, unsigned warp)
+static struct fiber *next_here(struct worker *w, unsigned warp)
 {
     if (!w->warp[warp].ready && w->warp[warp].active)
         warp_release_active(w, warp);
@@ -133,6 +134,14 @@ struct fiber *schedule_next(struct worker *w, unsigned warp)
         warp = pick(w, w->ready_warps);
     }
     return take(w, warp, w->order == SIMT_LOCKSTEP ? pick_step(w, warp) : pick(w, w->warp[warp].ready));
+}
+
+struct fiber *schedule_next(struct worker *w, unsigned warp)
+{
+    struct fiber *next = next_here(w, warp);
+    while (!next && cluster_turn(w, NULL))
+        next = next_here(w, warp);
+    return next;
 }
 
 /* To another thread and, some time, back. */
@@ -168,6 +177,13 @@ void schedule_hand(struct worker *w, struct fiber *self, unsigned warp, uint32_t
         traps_rearm(w);
 }
 
+void schedule_hand_block(struct worker *w, struct fiber *self, struct worker *block)
+{
+    schedule_ready(w, self->warp, 1u << self->lane);
+    cluster_turn(w, block);
+    schedule_wait(w, self);
+}
+
 bool schedule_coin(const struct worker *w, uint32_t n)
 {
     return mix((uint64_t)w->order << 48 ^ (uint64_t)w->block.x << 32 ^ (n * UINT64_C(0x9E3779B97F4A7C15))) & 1;
@@ -185,6 +201,8 @@ void schedule_turn(struct worker *w, struct fiber *self)
     if (w->order < SIMT_SHUFFLED)
         return;
     schedule_ready(w, self->warp, 1u << self->lane);
+    if (w->cluster->n > 1 && draw(w) % 4 == 0)
+        cluster_turn(w, NULL);
     schedule_wait(w, self);
 }
 
@@ -196,6 +214,13 @@ void simt_yield(void)
     if (!self)
         return;
     self->spins = 0;
+    if (w->cluster->n > 1 &&
+        ++w->yields % YIELDS_BEFORE_TURN == 0) { /* what it waits for may be another block's doing */
+        schedule_ready(w, self->warp, 1u << self->lane);
+        cluster_turn(w, NULL);
+        schedule_wait(w, self);
+        return;
+    }
     if (w->warp[self->warp].active)
         warp_release_active(w, self->warp);
     if (!w->ready_warps) {

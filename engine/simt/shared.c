@@ -77,24 +77,50 @@ void simt_misaligned_error(const char *what, const char *file, int line)
     traps_end();
 }
 
-uint64_t simt_shared_address(const void *generic, const char *file, int line)
+/* Of another block of the cluster an address has 1 + its rank up here, as mapa has it. */
+#define RANK_SHIFT 26u
+#define LOCAL_MASK (((uint64_t)1 << RANK_SHIFT) - 1)
+
+/* The same byte in the memory of another block as p is in the calling one's: they are laid out alike. */
+static unsigned char *in_block(const struct worker *block, const void *p)
 {
     const struct worker *w = simt_tls.worker;
-    const unsigned char *p = generic;
-    /* One past the end of an array is an address too. */
-    if (p < w->shared_begin || p > w->shared_end) {
+    return block->shared_begin + ((const unsigned char *)p - w->shared_begin);
+}
+
+uint64_t shared_local(uint64_t address)
+{
+    return address & LOCAL_MASK;
+}
+
+struct worker *shared_block_of(const void *p)
+{
+    const struct cluster *c = simt_tls.worker->cluster;
+    const uintptr_t at = (uintptr_t)p;
+    for (unsigned i = 0; i < c->n; i++) /* one past the end of an array is an address too */
+        if (at >= (uintptr_t)c->member[i]->shared_begin && at <= (uintptr_t)c->member[i]->shared_end)
+            return c->member[i];
+    return NULL;
+}
+
+uint64_t simt_shared_address(const void *generic, const char *file, int line)
+{
+    const struct worker *w = simt_tls.worker, *block = shared_block_of(generic);
+    if (!block) {
         report_raise(EVENT_ADDRESS, true, file, line, NULL, "%p is not an address of shared memory", generic);
         traps_end();
     }
-    return (uint64_t)(p - simt_dynamic_shared + WINDOW);
+    const uint64_t local = (uint64_t)((const unsigned char *)generic - in_block(block, simt_dynamic_shared) + WINDOW);
+    return block == w ? local : local | (uint64_t)(block->rank + 1) << RANK_SHIFT;
 }
 
 /* All of them lie in the block, outside of the runtime's own state and of dynamic memory that was not asked for. */
-static bool is_shared(const struct worker *w, const unsigned char *p, size_t bytes)
+static bool is_shared(const struct worker *block, const unsigned char *p, size_t bytes)
 {
-    const unsigned char *own = (const unsigned char *)&simt_tls, *tail = simt_dynamic_shared + w->launch->shared_bytes;
-    return p >= w->shared_begin && p + bytes <= w->shared_end && (p + bytes <= own || p >= own + sizeof simt_tls) &&
-           (p + bytes <= tail || p >= simt_dynamic_shared + SIMT_SHARED_MAX);
+    const unsigned char *own = in_block(block, &simt_tls), *all = in_block(block, simt_dynamic_shared),
+                        *tail = all + block->launch->shared_bytes;
+    return p >= block->shared_begin && p + bytes <= block->shared_end &&
+           (p + bytes <= own || p >= own + sizeof simt_tls) && (p + bytes <= tail || p >= all + SIMT_SHARED_MAX);
 }
 
 /* Dynamic memory begins at a multiple of what 18 bits count; static memory lies before it or behind. */
@@ -107,12 +133,24 @@ const unsigned char *shared_of_descriptor(const struct worker *w, uint32_t addre
     return is_shared(w, at, 16) ? at : NULL;
 }
 
-void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line)
+static struct worker *member(uint64_t rank, const char *what, const char *file, int line)
 {
-    const struct worker *w = simt_tls.worker;
-    const int64_t offset = (int64_t)(uint32_t)address - WINDOW;
-    unsigned char *p = (unsigned char *)((uintptr_t)simt_dynamic_shared + (uintptr_t)offset);
-    if (address > UINT32_MAX || !is_shared(w, p, bytes)) {
+    const struct cluster *c = simt_tls.worker->cluster;
+    if (rank < c->n)
+        return c->member[rank];
+    report_raise(EVENT_ADDRESS, true, file, line, NULL, "%s: block %u of a cluster of %u", what, (unsigned)rank, c->n);
+    traps_end();
+}
+
+void *shared_in(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line,
+                struct worker **block)
+{
+    struct worker *w = simt_tls.worker;
+    const uint64_t rank = address >> RANK_SHIFT;
+    struct worker *in = rank && rank <= w->cluster->n ? w->cluster->member[rank - 1] : w;
+    const int64_t offset = (int64_t)(address & LOCAL_MASK) - WINDOW;
+    unsigned char *p = (unsigned char *)((uintptr_t)in_block(in, simt_dynamic_shared) + (uintptr_t)offset);
+    if (rank > w->cluster->n || !is_shared(in, p, bytes)) {
         report_raise(EVENT_ADDRESS, true, file, line, NULL,
                      "%s at shared address 0x%" PRIx64 " leaves the block's shared memory (its dynamic part: 0x%" PRIx64
                      ", %zu bytes)",
@@ -125,5 +163,62 @@ void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const ch
                      address, align);
         traps_end();
     }
+    shared_reaches(in, what, file, line);
+    *block = in;
     return p;
+}
+
+void shared_reaches(const struct worker *block, const char *what, const char *file, int line)
+{
+    if (block->n_alive || block == simt_tls.worker)
+        return;
+    report_raise(EVENT_ADDRESS, false, file, line, simt_tls.self,
+                 "%s in the shared memory of block (%u,%u,%u) of the cluster, whose threads have all returned", what,
+                 block->block.x, block->block.y, block->block.z);
+}
+
+void *simt_cluster_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line)
+{
+    struct worker *block;
+    return shared_in(address, bytes, align, what, file, line, &block);
+}
+
+void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line)
+{
+    struct worker *block;
+    void *p = shared_in(address, bytes, align, what, file, line, &block);
+    if (block != simt_tls.worker) {
+        report_raise(EVENT_ADDRESS, true, file, line, NULL, "%s: the address is of another block of the cluster", what);
+        traps_end();
+    }
+    return p;
+}
+
+uint64_t simt_cluster_address(uint64_t address, uint32_t rank, const char *file, int line)
+{
+    const struct worker *block = member(rank, "mapa", file, line);
+    return (address & LOCAL_MASK) | (uint64_t)(block->rank + 1) << RANK_SHIFT;
+}
+
+void *simt_cluster_generic(const void *generic, uint32_t rank, const char *file, int line)
+{
+    const struct worker *to = member(rank, "mapa", file, line), *from = shared_block_of(generic);
+    if (!from) {
+        report_raise(EVENT_ADDRESS, true, file, line, NULL, "%p is not an address of shared memory", generic);
+        traps_end();
+    }
+    return to->shared_begin + ((const unsigned char *)generic - from->shared_begin);
+}
+
+uint32_t simt_cluster_rank_of(const void *generic, const char *file, int line)
+{
+    const struct worker *block = shared_block_of(generic);
+    if (block)
+        return block->rank;
+    report_raise(EVENT_ADDRESS, true, file, line, NULL, "%p is not an address of shared memory", generic);
+    traps_end();
+}
+uint32_t simt_cluster_rank_of_address(uint64_t address)
+{
+    return address >> RANK_SHIFT ? (uint32_t)(address >> RANK_SHIFT) - 1 : simt_tls.worker->rank;
 }

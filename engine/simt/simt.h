@@ -98,7 +98,8 @@ void simt_cancel(void);
 
 struct simt_launch {
     struct simt_dim grid, block;
-    size_t shared_bytes; /* dynamic */
+    struct simt_dim cluster; /* blocks; 0: not said, one alone unless the kernel has __cluster_dims__ */
+    size_t shared_bytes;     /* dynamic */
     void (*entry)(void *args);
     void *args;
     const char *name;

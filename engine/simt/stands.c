@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ANSWER_MS = 1500 /* the first look at debug information takes long */, TEXT_BYTES = 480, GROUPS = 32 };
+enum { ANSWER_MS = 1500 /* the first look at debug information takes long */, TEXT_BYTES = 1000, GROUPS = 32 };
 
 static sem_t answered;
 
-enum state { RETURNED, RUNS, MEETS, NAMED, BARRIER, SPINS, READY, NOT_BEGUN };
+enum state { RETURNED, RUNS, MEETS, NAMED, COUNTED, CLUSTERED, BARRIER, SPINS, READY, NOT_BEGUN };
 
 /* Lanes of a warp that stand alike. */
 struct group {
@@ -31,12 +31,16 @@ static enum state state_of(const struct worker *w, const struct fiber *f)
     const uint32_t bit = 1u << f->lane;
     if (!(p->alive & bit))
         return RETURNED;
-    if (f == simt_tls.self)
+    if (f == simt_tls.self && !w->parked)
         return RUNS;
     if (p->waiting & bit)
         return MEETS;
     if (p->named & bit)
         return NAMED;
+    if (p->at_mbarrier & bit)
+        return COUNTED;
+    if (p->at_cluster & bit)
+        return CLUSTERED;
     if (!(p->ready & bit))
         return BARRIER;
     return f->spinning ? SPINS : f->pc ? READY : NOT_BEGUN;
@@ -105,6 +109,15 @@ static void state_words(const struct worker *w, const struct group *g, char *out
         snprintf(out, bytes, "wait%s at barrier %u (%u of %u threads have come)", s, f->barrier,
                  w->named[f->barrier].arrived, w->named[f->barrier].expected);
         break;
+    case COUNTED: {
+        char counts[500];
+        mbarrier_describe(&w->mbarriers.at[f->mbarrier], counts, sizeof counts);
+        snprintf(out, bytes, "wait%s for %s", s, counts);
+        break;
+    }
+    case CLUSTERED:
+        snprintf(out, bytes, "wait%s for the blocks of the cluster (%u threads have not come)", s, w->cluster->missing);
+        break;
     case BARRIER:
         snprintf(out, bytes, "wait%s at __syncthreads (%u of %u threads have come)", s, w->n_at_barrier, w->n_alive);
         break;
@@ -133,7 +146,7 @@ static void warp_words(const struct worker *w, unsigned warp, uintptr_t pc, char
     for (int i = 0; i < n && used < bytes; i++) {
         const struct group *g = &groups[i];
         const struct simt_frame place = place_of(g, pc);
-        char lanes[24], where[200] = "", state[96];
+        char lanes[24], where[200] = "", state[520];
         if (g->n == 1)
             snprintf(lanes, sizeof lanes, "lane %u", (unsigned)g->first->lane);
         else

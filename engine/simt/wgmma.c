@@ -27,7 +27,7 @@ struct wgmma_op {
 void wgmma_begin_block(struct worker *w)
 {
     for (unsigned i = 0; w->multiplying && i < SIMT_THREADS_MAX; i++)
-        w->wgmmas[i].n = w->wgmmas[i].n_sums = w->wgmmas[i].group = 0;
+        w->wgmmas[i].n = w->wgmmas[i].n_sums = w->wgmmas[i].group = w->wgmmas[i].fenced = 0;
     w->multiplying = false;
 }
 
@@ -78,9 +78,19 @@ void simt_wgmma_issue(const struct simt_wgmma *what, void *const *d, int n_d)
     struct wgmmas *q = &w->wgmmas[simt_tls.self - w->fiber];
     w->multiplying = true;
     simt_tls.self->pc = __builtin_return_address(0);
+    /* Sums that go on from product to product need none. */
+    if (w->checks && !q->fenced && !(q->n && what->adds && !what->a_in_registers))
+        checks_wgmma_unfenced(w, what->file, what->line);
     q->op = grown(q->op, q->n, &q->capacity, sizeof *q->op, what);
     const unsigned sums = sums_of(q, what, d, n_d);
     q->op[q->n++] = (struct wgmma_op){*what, sums, q->group};
+}
+
+void simt_wgmma_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    w->multiplying = true;
+    w->wgmmas[simt_tls.self - w->fiber].fenced = true;
 }
 
 void simt_wgmma_commit(void)
@@ -122,8 +132,10 @@ static const unsigned char *piece_at(const struct worker *w, const struct matrix
                      offset, m->start);
         traps_end();
     }
-    if (w->checks)
+    if (w->checks) {
+        checks_async_read(simt_tls.worker, p, 16, m->what->file, m->what->line);
         simt_check_matrix(p, 1, 16, 16, m->what->file, m->what->line);
+    }
     return p;
 }
 
@@ -237,6 +249,7 @@ static void retire(struct wgmmas *q, unsigned done)
             memcpy(q->sums[i].at[k], &q->sums[i].value[k], sizeof q->sums[i].value[k]);
     }
     q->n_sums = kept;
+    q->fenced = false;
     memmove(q->op, q->op + done, (q->n - done) * sizeof *q->op);
     q->n -= done;
 }
@@ -272,4 +285,56 @@ void wgmma_left(struct worker *w)
     if (q->n)
         report_raise(EVENT_NEVER_WAITED, false, q->op[0].what.file, q->op[0].what.line, simt_tls.self,
                      "returns without having waited for its wgmma");
+}
+
+/* What ptxas gives a thread of so large a block whose kernel uses setmaxnreg (Hopper: 65536 registers of a
+   multiprocessor, given to warps by eights for each thread, at most 255). */
+static unsigned registers_of_launch(const struct worker *w)
+{
+    const unsigned n = 65536u / ((w->n_threads + 31) / 32 * 32) / 8 * 8;
+    return n < 255 ? n : 255;
+}
+
+void simt_proxy_fence(void)
+{
+    struct worker *w = simt_tls.worker;
+    if (w->checks)
+        checks_proxy_fence(w, simt_tls.self);
+}
+
+/* PTX ISA, setmaxnreg: 24 to 256 by eights; inc waits until the block has so many to give. */
+void simt_set_registers(bool more, uint32_t n, const char *file, int line)
+{
+    struct worker *w = simt_tls.worker;
+    struct warp *p = &w->warp[simt_tls.self->warp];
+    const unsigned of_launch = registers_of_launch(w), now = p->registers ? p->registers : of_launch;
+    if (n < 24 || n > 256 || n % 8)
+        report_raise(EVENT_REGISTERS, false, file, line, simt_tls.self,
+                     "setmaxnreg to %u: 24 to 256 are allowed, by eights", n);
+    else if (n != now && more == (n < now))
+        report_raise(EVENT_REGISTERS, false, file, line, simt_tls.self,
+                     "setmaxnreg.%s to %u, where a thread of this block has %u", more ? "inc" : "dec", n, now);
+    p->registers = (uint16_t)n;
+    if (!p->registers_file) {
+        p->registers_file = file;
+        p->registers_line = line;
+    }
+}
+
+void wgmma_block_left(struct worker *w)
+{
+    const unsigned of_launch = registers_of_launch(w), warps = (w->n_threads + 31) / 32, all = of_launch * 32 * warps;
+    const struct warp *last = NULL;
+    unsigned sum = 0;
+    for (unsigned i = 0; i < warps; i++) {
+        const struct warp *p = &w->warp[i];
+        sum += (p->registers ? p->registers : of_launch) * 32;
+        last = p->registers > of_launch ? p : last;
+    }
+    if (last && sum > all)
+        report_raise(
+            EVENT_REGISTERS, false, last->registers_file, last->registers_line, simt_tls.self,
+            "setmaxnreg: the block's %u warps are to have %u registers, and it was launched with %u (%u threads "
+            "of %u): a warp waits for ever",
+            warps, sum, all, w->n_threads, of_launch);
 }

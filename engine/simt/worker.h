@@ -2,6 +2,7 @@
 #ifndef SIMT_WORKER_H
 #define SIMT_WORKER_H
 
+#include "engine/simt/cluster.h"
 #include "engine/simt/copies.h"
 #include "engine/simt/include/simt_runtime.h"
 #include "engine/simt/mbarriers.h"
@@ -20,8 +21,10 @@ struct fiber {
     void *sp;
     struct simt_dim index;
     uint8_t lane, warp;
-    uint8_t barrier;      /* the named one it waits at */
-    uint8_t mbarrier;     /* or the number of the mbarrier */
+    uint8_t barrier;  /* the named one it waits at */
+    uint8_t mbarrier; /* or the number of the mbarrier */
+    /* barrier.cluster: 1 + the phase at which it came last, and that it has waited for. */
+    uint32_t cluster_came, cluster_waited;
     uint16_t spins;       /* simt_spin calls since it last let others run */
     bool spinning;        /* it has called that many times since it last waited */
     enum simt_warp_op op; /* of the warp operation it waits at */
@@ -51,10 +54,14 @@ struct warp {
     uint32_t active;  /* in __activemask */
     uint32_t named;   /* at a named barrier */
     uint32_t at_mbarrier;
-    uint32_t step; /* in lockstep: lanes of the group that takes a step, and have not yet */
-    uint32_t met;  /* waiting lanes that are known to be in the same operation as `first` */
-    uint8_t first; /* lane */
-    void *arg[32]; /* borrowed from the waiting lanes' stacks */
+    uint32_t at_cluster;        /* in barrier.cluster.wait */
+    const char *registers_file; /* of its first setmaxnreg; borrowed */
+    int registers_line;
+    uint16_t registers; /* of a thread, by setmaxnreg; 0: those of the launch */
+    uint32_t step;      /* in lockstep: lanes of the group that takes a step, and have not yet */
+    uint32_t met;       /* waiting lanes that are known to be in the same operation as `first` */
+    uint8_t first;      /* lane */
+    void *arg[32];      /* borrowed from the waiting lanes' stacks */
 };
 
 struct worker {
@@ -74,7 +81,12 @@ struct worker {
     const char *barrier_file;
     int barrier_line;
     struct named_barrier named[NAMED_BARRIERS];
-    bool failed; /* this block cannot go on */
+    bool failed;             /* this block cannot go on */
+    struct cluster *cluster; /* borrowed; it is a member, alone or among others */
+    unsigned rank;           /* in there */
+    bool left;               /* all of its threads have returned */
+    bool parked;             /* another block of the cluster has the turn */
+    unsigned yields;
     pthread_t thread;
     atomic_bool in_block;
     uint64_t clock;
@@ -122,6 +134,8 @@ void schedule_begin_block(struct worker *w, uint64_t number);
 void schedule_step(struct worker *w, struct fiber *self, const void *pc);
 /* One of these lanes, which are ready, runs next; the calling thread some time later. */
 void schedule_hand(struct worker *w, struct fiber *self, unsigned warp, uint32_t lanes);
+/* The same of another block of the cluster. */
+void schedule_hand_block(struct worker *w, struct fiber *self, struct worker *block);
 /* As often as not, in every order the same for the block and n. */
 bool schedule_coin(const struct worker *w, uint32_t n);
 /* In a shuffled order: somebody else may run first. */
@@ -132,8 +146,11 @@ void warp_lane_left(struct worker *w, unsigned warp);
 void warp_release_active(struct worker *w, unsigned warp);
 const char *warp_op_name(enum simt_warp_op op);
 
-/* block.c */
-void block_run(struct worker *w, uint64_t number); /* w->failed where it could not be finished */
+/* block.c. What block_run() runs is the block at w->block; w->failed where it could not be finished. */
+void block_set_up(struct worker *w, uint64_t number);
+void block_run(struct worker *w);
 void block_deadlock(struct worker *w) __attribute__((noreturn));
+void block_say_deadlock(struct worker *w); /* of its cluster: none of its blocks can go on */
+void block_abandon(struct worker *w) __attribute__((noreturn));
 
 #endif

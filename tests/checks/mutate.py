@@ -33,13 +33,16 @@ from kernels import choices  # noqa: E402
 
 # Tails, a group of query heads, several kv tiles and less than one.
 SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "shape.causal=bottom-right", "1,1,1,20,40,64")
+# And what a kernel's own stages need: tiles that come round again, both widths, two q tiles of a block.
+MORE = {"hopper_small": ("1,1,1,64,700,64", "1,1,1,40,600,128"), "hopper_large": ("1,1,1,130,300,128", "1,134,1,20,20,64")}
 ORDERS = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(6))
 CHECKED_ORDERS = "ascending,descending"
 MARK = re.compile(r"(<!-- mutants -->\n)(.*?)(<!-- /mutants -->\n)", re.S)
-# What orders accesses or completes copies: a statement of its own.
+# What orders accesses or completes copies: a statement of its own. Of a lambda or a macro's argument the call within.
 SYNC = re.compile(
-    r"\b(__syncthreads|__syncwarp|__pipeline_commit|__pipeline_wait_prior|copy_commit|copy_wait(?:<\d+>)?"
-    r"|cp_async_\w+|named_\w+|barrier_\w+(?:<\w+>)?|\w+_meet)\s*\([^;{}]*\);"
+    r"\b(wait|arrive|arrive_and_expect|release|fence_\w+|barriers_are_there|wgmma_\w+(?:<\d+>)?|cluster_(?:arrive|wait)"
+    r"|(?:give|take)_registers<[\w:]+>|\w+_meets|__syncthreads|__syncwarp|__pipeline_commit|__pipeline_wait_prior|copy_commit|copy_wait(?:<\d+>)?"
+    r"|cp_async_\w+|named_\w+|barrier_\w+(?:<[\w:]+>)?|\w+_meet)\s*\([^;{}]*\);"
 )
 ZERO = r"(?:-INFINITY|0(?:\.0f)?|make_uint4\((?:0|zeros), (?:0|zeros), (?:0|zeros), (?:0|zeros)\))"
 # A store of a constant into shared memory, or of the index tile that a fragment's map is loaded from.
@@ -48,6 +51,10 @@ STORE = re.compile(r"^\s*(?:\*reinterpret_cast<\w+ \*>\([^;=]*\)|(?:s[ml]|strip|
 # Registers that begin with a constant; masks do not: `s[i] = -INFINITY`.
 REGISTERS = re.compile(rf"^\s*(?:float (?=[^;]*= )(?:\w+(?:\[[^;=\]]*\])*(?: = (?:{ZERO}|\{{\}}))?(?:, )?)+;"
                        rf"|[mlu](?:\[[^;=\]]*\])+ = {ZERO};|wmma::fill_fragment\([^;]*\);)")
+
+
+def shapes_of(kernel):
+    return *SHAPES, *MORE.get(kernel, ())
 
 
 def without(statement, pattern):
@@ -98,7 +105,7 @@ class Run:
 
     def __init__(self, build, kernel, define, checks, orders):
         command = [build / "run_checked", "-o", orders, *(["-c"] if checks else ["-p"]),
-                   *(["-D", define] if define else []), kernel, *SHAPES]
+                   *(["-D", define] if define else []), kernel, *shapes_of(kernel.stem)]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
                               timeout=1800)
         if done.returncode not in (0, 1) or not done.stdout:
@@ -160,7 +167,7 @@ def of_variant(build, folder, kernel, define, only):
             sys.exit(f"mutate.py: {name} does not run:\n" + "\n".join(run.lines))
     if checked.events:
         return [f"| `{name}` | | nothing | | **reported**: {checked.caught()} |"], 1
-    if len(set(whole.values + checked.values)) != sum(not shape.startswith("shape.") for shape in SHAPES):
+    if len(set(whole.values + checked.values)) != sum(not shape.startswith("shape.") for shape in shapes_of(kernel.stem)):
         return [f"| `{name}` | | nothing | **differ** between orders or builds | |"], 1
     all_of_them = [(file, *mutant) for file in files(kernel) for mutant in mutants(file.read_text())]
     if only and only < len(all_of_them):

@@ -13,7 +13,7 @@ everything but the numerics anew; this page is made from the sections in [gpu-re
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
-ORDER = ("machine", "capture", "overhead", "ladder", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
+ORDER = ("machine", "capture", "overhead", "ladder", "bursts", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
 
 
 def seconds(x):
@@ -189,6 +189,32 @@ timed the same way, stands below.
     if not isinstance(torch, list):
         text += f"\nPyTorch: not measured: {torch['error']}\n"
     return text + commands(("attnscope bench --all --shape B,H,L,D", "python3 tests/gpu/sdpa.py B,H,L,D"))
+
+
+def bursts_section(figures):
+    found = figures["bursts"]
+    wrong = [line for line in found["checked"] if not line["right"]]
+    text = f"""## Hopper's rungs
+
+hopper_small and hopper_large without probes, and PyTorch {found['torch']}'s cuDNN and FlashAttention: graphs of 20 launches, replayed in
+random turn with a pause of 2 ms before each, so that no order and no power limit decides; the median, in µs a launch, and its ratio
+to cuDNN's. {len(found['checked'])} outputs, of odd, causal and grouped shapes, were compared with float64 before: {len(wrong)} are wrong.
+
+"""
+    rows = []
+    for line in found["rows"]:
+        shape = f"({','.join(str(n) for n in line['timed'])}){' causal' if line['causal'] else ''}"
+        if "error" in line:
+            rows.append((shape, line["who"], "not measured: " + line["error"], *["-"] * 3))
+            continue
+        goal = "-"
+        if "met" in line:
+            us = f" and {line['goal_us']} µs" if line["goal_us"] else ""
+            goal = f"at most {line['goal_ratio']}{us}: {'met' if line['met'] else '**not met**'}"
+        rows.append((shape, line["who"], f"{line['us']:.2f}", f"{line['quartiles'][0]:.2f} to {line['quartiles'][1]:.2f}",
+                     f"{line['ratio']:.3f}" if line["ratio"] else "-", goal))
+    return text + table(("(B,H,L,D)", "who", "µs", "quartiles", "of cuDNN", "goal"), rows) + commands(
+        ("python3 tests/gpu/bursts.py",))
 
 
 def time_of(kernel):
@@ -380,7 +406,8 @@ def commands(lines):
 
 # Section and the step whose figures it is made of.
 SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capture_section),
-            "overhead": ("capture", overhead_section), "ladder": ("ladder", ladder_section), "printf": ("printf", printf_section),
+            "overhead": ("capture", overhead_section), "ladder": ("ladder", ladder_section),
+            "bursts": ("bursts", bursts_section), "printf": ("printf", printf_section),
             "process": ("process", process_section),
             "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),
             "bounded": ("bounded", bounded_section), "times": ("memory", times_section)}

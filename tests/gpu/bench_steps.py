@@ -209,6 +209,18 @@ def ladder(bench):
     return {"rows": rows, "torch": torch}
 
 
+def bursts(bench):
+    """hopper_small and hopper_large beside cuDNN and flash, in bursts in random turn."""
+    if bench.quick:
+        raise NotMeasured("not part of --quick")
+    status, out, err = bench.run([sys.executable, "tests/gpu/bursts.py", "--rounds", 60], 120)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    if not any("us" in line for line in lines):
+        raise NotMeasured(last_words(status, out, err))
+    return {"checked": [line for line in lines if "right" in line], "rows": [line for line in lines if "timed" in line],
+            "torch": next((line["torch"] for line in lines if "torch" in line), "not known")}
+
+
 def printf(bench):
     """Device printf, one for each value."""
     program = bench.compiled("printf_values", "printf_values.cu")
@@ -283,7 +295,7 @@ def process(bench):
 
 
 # In the order of what is most wanted, should the time run out.
-STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "printf": printf, "process": process, "rerun": rerun, "bounded": bounded,
+STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "bursts": bursts, "printf": printf, "process": process, "rerun": rerun, "bounded": bounded,
          "sanitizer": sanitizer}
 
 

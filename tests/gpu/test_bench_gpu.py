@@ -50,6 +50,8 @@ class Fake(bench_steps.Bench):
             return 3, "noise\n", "attnscope: out of luck\n"
         printed = {"values": 1048576, "seconds": 0.5, "values_per_second": 2097152.0}
         answer = self.answer(line)
+        if "bursts.py" in line:
+            return 0, "".join(json.dumps(line) + "\n" for line in answer), ""
         plain = isinstance(answer, list) or "sdpa.py" in line
         out = (json.dumps(answer) + "\n" if plain else
                "========= COMPUTE-SANITIZER\n" + json.dumps(answer, indent=2) + "\n=========\n")
@@ -59,6 +61,11 @@ class Fake(bench_steps.Bench):
     def answer(line):
         if "sdpa.py" in line:
             return {"shape": "1,8,512,64", "backend": "flash", "torch": "9.9", "median": 1e-5, "largest_error": 1e-4}
+        if "bursts.py" in line:
+            row = {"timed": [1, 8, 512, 64], "causal": 0, "quartiles": [4.0, 4.5]}
+            return [{"torch": "9.9"}, {"kernel": "hopper_small", "error": 1e-4, "right": True},
+                    {**row, "who": "cudnn", "us": 9.0, "ratio": 1.0},
+                    {**row, "who": "hopper_small", "us": 4.4, "ratio": 0.489, "goal_ratio": 0.5, "goal_us": 5.0, "met": True}]
         if " bench --all " in line:
             return [{"kernel": "kernels/k.cu", "graph": {"median": 2e-5}, "warm": {"median": 3e-5}, "registers": 64,
                      "shared_bytes": 27904, "spill_bytes": 0, "largest_error": 1.5e-4},
@@ -112,6 +119,8 @@ class Report(unittest.TestCase):
         self.assertEqual(row(text, "v2b_scalar |", "(1,8,512,64)", "1.010", "device |")[3:], ["600 µs", "1.010", "33.3", "50.0"])
         self.assertEqual(row(text, "| k |", "(1,8,512,64)")[2:], ["20.0", "64", "27,904", "0", "1.50e-04"])
         self.assertEqual(row(text, "PyTorch 9.9, flash")[2], "10.0")
+        self.assertEqual(row(text, "| hopper_small |", "(1,8,512,64)")[2:],
+                         ["4.40", "4.00 to 4.50", "0.489", "at most 0.5 and 5.0 µs: met"])
         self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
         self.assertEqual(row(text, "v2c-wmma-512.ini", "**")[1:3], ["FAIL", "**80.0 ms**"])
         self.assertEqual(row(text, "fp16_mma |", "(1,8,512,64)", "35.0")[3:],

@@ -40,11 +40,32 @@ void checks_named_go(struct worker *w, unsigned warp, unsigned id);
 
 /* The same of an mbarrier, by its number in the block. */
 void checks_mbarrier_init(struct worker *w, unsigned number);
-void checks_mbarrier_come(struct worker *w, const struct fiber *self, unsigned number);
+void checks_mbarrier_come(struct worker *w, const struct fiber *self, struct worker *block, unsigned number);
 void checks_mbarrier_go(struct worker *w, const struct fiber *self, unsigned number);
 
-/* Bulk copies of the calling thread: a load writes the bytes at `to` from its issue on until it is done, a store reads
-   those at `from` at its issue. */
+/* And of the barrier of a cluster. */
+void checks_cluster_come(struct worker *w, const struct fiber *self);
+void checks_cluster_go(struct worker *w, const struct fiber *self);
+
+/* fence.proxy.async: what the thread knows to be written, TMA and wgmma may read. */
+void checks_proxy_fence(struct worker *w, const struct fiber *self);
+/* They read, on the calling thread's behalf: what a store has written there needs that fence. */
+void checks_async_read(struct worker *w, const void *p, size_t bytes, const char *file, int line);
+
+/* An mbarrier that the calling thread has initialized; `fenced`: a fence is behind that, by which TMA and other blocks
+   see it. */
+struct checked_mbarrier {
+    uint32_t stamp;
+    bool fenced;
+};
+struct checked_mbarrier checks_mbarrier_born(struct worker *w);
+/* The calling thread hands it to a copy, or arrives from another block. */
+void checks_mbarrier_far(struct worker *block, struct checked_mbarrier born, bool copies, const char *file, int line);
+/* wgmma of the calling thread: no wgmma.fence has come since it last waited. */
+void checks_wgmma_unfenced(struct worker *w, const char *file, int line);
+
+/* Bulk copies of the calling thread, to and from shared memory of block w: a load writes the bytes at `to` from its
+   issue on until it is done, a store reads those at `from` at its issue. */
 struct checked_copy {
     uint32_t site, stamp;
 };

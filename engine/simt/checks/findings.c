@@ -150,7 +150,8 @@ static uint16_t hold(const struct checks *c, const struct simt_report *r, unsign
     if (n_held == HELD_MAX)
         return 0;
     struct held *h = &held[n_held];
-    *h = (struct held){.report = *r, .who = c->worker->fiber[thread]};
+    const struct worker *block;
+    *h = (struct held){.report = *r, .who = *checks_fiber(c, thread, &block)};
     memcpy(h->text, r->text, sizeof h->text);
     h->report.text = h->text;
     h->report.block = c->worker->block;
@@ -176,8 +177,9 @@ static void tell(struct checks *c, struct simt_report *r, bool holds, uint32_t s
         at->number = (uint16_t)r->number;
         at->held = waits;
     }
+    const struct worker *block;
     if (fresh)
-        report_send(r, &c->worker->fiber[thread]);
+        report_send(r, checks_fiber(c, thread, &block));
     simt_tls.reporting--;
     traps_resume(paused);
 }

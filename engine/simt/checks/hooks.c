@@ -1,6 +1,7 @@
 /* What the compiler calls before every access of a kernel that is built with -fsanitize=thread: the names of
    ThreadSanitizer's runtime, which is not linked (LLVM, compiler-rt/lib/tsan/rtl/tsan_interface.h). */
 #include "engine/simt/checks/state.h"
+#include "engine/simt/shared.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -18,6 +19,27 @@ static __attribute__((noinline)) void probe_read(uintptr_t address, size_t bytes
         shadow_probe(c, address - c->shared_begin, bytes, site);
 }
 
+/* Of another block of the cluster: true. */
+static __attribute__((noinline)) bool look_far(struct checks *c, uintptr_t address, size_t bytes, enum access access,
+                                               bool atomic, uint32_t site)
+{
+    struct worker *block = shared_block_of((const void *)address);
+    if (!block || block == c->worker)
+        return false;
+    shared_reaches(block, access == READ ? "a read" : "a write", NULL, 0);
+    struct checks *at = checks_of(c, block);
+    const uintptr_t place = address - at->shared_begin;
+    if (at->order != c->order || place >= at->shared_bytes || bytes > at->shared_bytes - place)
+        return true;
+    if (access == READ)
+        shadow_read(at, place, bytes, 0, site);
+    else if (access == UPDATE)
+        shadow_update(at, place, bytes, site);
+    else
+        shadow_write(at, place, bytes, atomic ? WROTE_ATOMIC : WROTE_PLAIN, site);
+    return true;
+}
+
 static inline __attribute__((always_inline)) void look(const volatile void *p, size_t bytes, enum access access,
                                                        bool atomic, uint32_t site)
 {
@@ -33,6 +55,8 @@ static inline __attribute__((always_inline)) void look(const volatile void *p, s
     const bool is_shared = at < c->shared_bytes && bytes <= c->shared_bytes - at;
     if (is_shared && c->worker->order == SIMT_LOCKSTEP)
         schedule_step(c->worker, simt_tls.self, (const void *)(uintptr_t)site);
+    if (!is_shared && c->stride && look_far(c, address, bytes, access, atomic, site))
+        return;
     if (!is_shared)
         global_access(c, address, bytes, access, atomic, site);
     else if (access == READ)
@@ -249,9 +273,9 @@ void simt_check_lane(int lane, const void *p, size_t bytes, const char *file, in
 {
     struct worker *w = simt_tls.worker;
     struct checks *c = w->checks;
-    const unsigned thread = simt_tls.self->warp * 32u + (unsigned)lane;
+    const unsigned thread = simt_tls.self->warp * 32u + (unsigned)lane, number = c->first + thread;
     const uint32_t own = c->stamp;
-    c->stamp = c->order.clock[thread] << STAMP_TIME_SHIFT | thread;
+    c->stamp = c->order->clock[number] << STAMP_TIME_SHIFT | number;
     checks_read(c, p, bytes, 0, site_of_line(w->fiber[thread].pc, file, line));
     c->stamp = own;
 }
@@ -264,7 +288,8 @@ void simt_write_lane(int lane, void *to, const void *from, size_t bytes, const c
     if (c) {
         const uint32_t own = c->stamp;
         const uintptr_t at = (uintptr_t)to - c->shared_begin;
-        c->stamp = c->order.clock[thread] << STAMP_TIME_SHIFT | thread;
+        const unsigned number = c->first + thread;
+        c->stamp = c->order->clock[number] << STAMP_TIME_SHIFT | number;
         if (at < c->shared_bytes && bytes <= c->shared_bytes - at)
             shadow_write(c, at, bytes, WROTE_PLAIN, site_of_line(w->fiber[thread].pc, file, line));
         c->stamp = own;

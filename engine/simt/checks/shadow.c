@@ -10,7 +10,7 @@
 
 static const char *place_of(const struct checks *c, size_t at, char text[PLACE_BYTES])
 {
-    symbols_describe(c->shared_begin + at, c->dynamic_bytes, text, PLACE_BYTES);
+    symbols_describe((uintptr_t)simt_tls.worker->shared_begin + at, c->dynamic_bytes, text, PLACE_BYTES);
     return text;
 }
 
@@ -18,14 +18,13 @@ static const char *place_of(const struct checks *c, size_t at, char text[PLACE_B
 static void say_race(const struct checks *c, size_t at, bool write, unsigned self, uint32_t other, bool other_wrote,
                      char text[400])
 {
-    char place[PLACE_BYTES], which[64];
+    char place[PLACE_BYTES], which[WHO_BYTES], own[WHO_BYTES];
     const unsigned thread = stamp_thread(other);
-    const struct simt_dim i = c->worker->fiber[thread].index, own = c->worker->fiber[self].index;
     if (thread == self)
         snprintf(which, sizeof which, "another lane of its warp");
     else
-        snprintf(which, sizeof which, "thread (%u,%u,%u)", i.x, i.y, i.z);
-    snprintf(text, 400, "thread (%u,%u,%u) %s %s, which %s has %s; nothing orders them", own.x, own.y, own.z,
+        checks_who(c, thread, which);
+    snprintf(text, 400, "%s %s %s, which %s has %s; nothing orders them", checks_who(c, self, own),
              write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read");
 }
 
@@ -80,14 +79,13 @@ static __attribute__((noinline, cold)) void probe_race(struct checks *c, size_t 
 {
     if (!finding_count(c, EVENT_PROBE_RACE, probe, other))
         return;
-    char place[PLACE_BYTES];
-    const struct simt_dim i = c->worker->fiber[thread].index, self = simt_tls.self->index;
+    char place[PLACE_BYTES], reader[WHO_BYTES], writer[WHO_BYTES];
+    const unsigned self = stamp_thread(c->stamp);
     finding_tell(
-        c, EVENT_PROBE_RACE, probe, other, writes ? thread : stamp_thread(c->stamp),
-        "the probe of thread (%u,%u,%u) reads %s, which thread (%u,%u,%u) writes; nothing orders them: what it "
-        "records may be of another time",
-        writes ? i.x : self.x, writes ? i.y : self.y, writes ? i.z : self.z, place_of(c, at, place),
-        writes ? self.x : i.x, writes ? self.y : i.y, writes ? self.z : i.z);
+        c, EVENT_PROBE_RACE, probe, other, writes ? thread : self,
+        "the probe of %s reads %s, which %s writes; nothing orders them: what it records may be of another time",
+        checks_who(c, writes ? thread : self, reader), place_of(c, at, place),
+        checks_who(c, writes ? self : thread, writer));
 }
 
 static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, bool write, uint32_t other,
@@ -95,11 +93,10 @@ static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t a
 {
     if (!finding_count(c, EVENT_NEVER_WAITED, site, other_site))
         return;
-    char place[PLACE_BYTES];
-    const struct simt_dim i = c->worker->fiber[stamp_thread(other)].index;
+    char place[PLACE_BYTES], who[WHO_BYTES];
     finding_tell(c, EVENT_NEVER_WAITED, site, other_site, stamp_thread(c->stamp),
-                 "%s %s while a cp.async of thread (%u,%u,%u) to it is in flight: no thread has waited for it",
-                 write ? "writes" : "reads", place_of(c, at, place), i.x, i.y, i.z);
+                 "%s %s while a cp.async of %s to it is in flight: no thread has waited for it",
+                 write ? "writes" : "reads", place_of(c, at, place), checks_who(c, stamp_thread(other), who));
 }
 
 static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, bool write, uint32_t site)
@@ -262,6 +259,7 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
         for (; i < end && same(cell[i], old); i++) {
             c->cell[i] = (struct cell){mine, 0};
             c->sites[i].w = site;
+            c->filled[i] = kind == WROTE_ASYNC;
         }
     }
 }

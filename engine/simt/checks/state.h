@@ -56,18 +56,25 @@ struct came {
     uint32_t lanes, time;
 };
 
-#define BARRIERS (NAMED_BARRIERS + MBARRIERS_MAX)
+#define BARRIERS (NAMED_BARRIERS + MBARRIERS_MAX + 1) /* the last: of the cluster, with its first block */
+#define CLUSTER_BARRIER (BARRIERS - 1)
 
-/* What is known of the order of a block's threads. */
+/* What is known of the order of the threads of a block, or of all those of a cluster, numbered through. */
 struct order {
-    uint32_t now, base; /* base: of the last barrier of the block */
-    bool exhausted;     /* more meetings than a stamp can count: from then on all counts as ordered */
-    bool partial;       /* a __syncwarp of a part of a warp: lane_known counts */
+    uint32_t now;
+    bool exhausted; /* more meetings than a stamp can count, or more threads: from then on all counts as ordered */
+    bool partial;   /* a __syncwarp of a part of a warp: lane_known counts */
     uint32_t clock[SIMT_THREADS_MAX];
+    uint32_t fenced[SIMT_THREADS_MAX]; /* when each had its last proxy fence behind it */
     /* What warp j did before time known[i][j] is before all that warp i does now. */
     uint32_t known[SIMT_WARPS_MAX][SIMT_WARPS_MAX];
     uint32_t lane_known[SIMT_THREADS_MAX][32];
-    uint32_t said[BARRIERS][SIMT_WARPS_MAX]; /* the same, told at a barrier by number, or an mbarrier behind them */
+};
+
+/* What is told at the barriers of a block by number, and at mbarriers behind them. */
+struct said {
+    uint32_t base; /* of the last barrier of the block */
+    uint32_t said[BARRIERS][SIMT_WARPS_MAX];
     struct came came[BARRIERS][SIMT_WARPS_MAX];
 };
 
@@ -99,6 +106,7 @@ struct checks {
     struct cell_sites *sites; /* owned, as cell */
     uint32_t *warps;          /* owned, as cell: where READ_WARPS stands, the warps that read */
     struct cell_probe *probe; /* owned, as cell: the probe that read last, since the last write */
+    uint8_t *filled;          /* owned, as cell: 1: a copy wrote last, no store */
     bool probed;              /* any of this block's did */
     size_t dynamic_bytes;     /* that the cells stand for; SIZE_MAX: none yet */
     struct worker *worker;    /* borrowed */
@@ -107,8 +115,12 @@ struct checks {
     unsigned n_stores;
     struct store store[STORES_MAX];
     struct twice twice;
-    size_t store_end; /* of the plain store under way; 0: none is */
-    struct order order;
+    size_t store_end;    /* of the plain store under way; 0: none is */
+    struct order *order; /* borrowed: that of the cluster's first block, or own */
+    struct order own;
+    struct said told;
+    unsigned first;  /* number of the block's first thread in there */
+    unsigned stride; /* of a cluster: from a block's first thread to the next block's; 0: the block is alone */
     struct findings findings;
 };
 
@@ -118,8 +130,8 @@ static inline bool is_before(const struct checks *c, uint32_t stamp)
     const uint32_t time = stamp_time(stamp);
     if (time < c->known[stamp_warp(stamp)])
         return true;
-    return c->order.partial && stamp_warp(stamp) == stamp_warp(c->stamp) &&
-           time < c->order.lane_known[stamp_thread(c->stamp)][stamp & 31];
+    return c->order->partial && stamp_warp(stamp) == stamp_warp(c->stamp) &&
+           time < c->order->lane_known[stamp_thread(c->stamp)][stamp & 31];
 }
 
 /* shadow.c: accesses to shared memory, `at` bytes into the block's. `many`: READ_LANES where the warp reads as a whole,
@@ -141,7 +153,15 @@ void global_access(struct checks *c, uintptr_t at, size_t bytes, enum access acc
 /* Any access of the running thread; also of code of ours on its behalf. */
 void checks_read(struct checks *c, const void *p, size_t bytes, uint32_t many, uint32_t site);
 
+/* Whose stamps have this number; *block: its block. */
+const struct fiber *checks_fiber(const struct checks *c, unsigned thread, const struct worker **block);
+/* "thread (1,0,0)", and of which block where it is not that of the cells. */
+#define WHO_BYTES 96
+const char *checks_who(const struct checks *c, unsigned thread, char text[WHO_BYTES]);
+/* The running thread touches memory of this block's: its cells are asked on that one's behalf. */
+struct checks *checks_of(struct checks *running, struct worker *block);
+
 /* order.c */
-void order_begin_block(struct order *o, unsigned threads);
+void order_begin_block(struct checks *c, unsigned threads);
 
 #endif

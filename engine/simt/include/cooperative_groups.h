@@ -1,9 +1,10 @@
-/* Cooperative groups of one block: the block, tiles of up to 32 threads, the lanes that run together (CUDA C++
+/* Cooperative groups of a cluster and of one block: the block, tiles of up to 32 threads, the lanes that run together (CUDA C++
    Programming Guide, Cooperative Groups). A group of a warp is a set of its lanes; ranks count its lanes from the
-   lowest. Groups of more than a block are GPU only: gpu_only.def. */
+   lowest. Groups of a grid are GPU only: gpu_only.def. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 
+#include "simt_ptx.h"
 #include "simt_warp.h"
 
 #define SIMT_HERE simt_file, simt_line
@@ -106,6 +107,80 @@ class thread_block : public thread_group
 inline thread_block this_thread_block()
 {
     return thread_block();
+}
+
+/* All threads of the blocks that run together; one block alone is a cluster too. */
+class cluster_group
+{
+  public:
+    static dim3 dim_blocks()
+    {
+        const simt_dim n = simt_cluster_dim();
+        return dim3(n.x, n.y, n.z);
+    }
+    static unsigned num_blocks()
+    {
+        const simt_dim n = simt_cluster_dim();
+        return n.x * n.y * n.z;
+    }
+    static dim3 block_index()
+    {
+        const simt_dim n = simt_cluster_dim(), b = simt_block_index();
+        return dim3(b.x % n.x, b.y % n.y, b.z % n.z);
+    }
+    static unsigned block_rank()
+    {
+        return simt_cluster_rank();
+    }
+    static unsigned num_threads()
+    {
+        return num_blocks() * thread_block::num_threads();
+    }
+    static unsigned size()
+    {
+        return num_threads();
+    }
+    static unsigned thread_rank()
+    {
+        return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+    }
+    struct arrival_token {
+    };
+    static arrival_token barrier_arrive(SIMT_SITE)
+    {
+        simt_ptx::cluster_arrive<true>(SIMT_HERE);
+        return {};
+    }
+    static void barrier_wait(SIMT_SITE)
+    {
+        simt_ptx::cluster_wait(SIMT_HERE);
+    }
+    static void barrier_wait(arrival_token &&, SIMT_SITE)
+    {
+        simt_ptx::cluster_wait(SIMT_HERE);
+    }
+    static void sync(SIMT_SITE)
+    {
+        barrier_arrive(SIMT_HERE);
+        barrier_wait(SIMT_HERE);
+    }
+    template <class T> static T *map_shared_rank(T *address, int rank, SIMT_SITE)
+    {
+        return static_cast<T *>(simt_cluster_generic(address, (uint32_t)rank, SIMT_HERE));
+    }
+    static unsigned query_shared_rank(const void *address, SIMT_SITE)
+    {
+        return simt_cluster_rank_of(address, SIMT_HERE);
+    }
+
+  private:
+    cluster_group() {}
+    friend cluster_group this_cluster();
+};
+
+inline cluster_group this_cluster()
+{
+    return cluster_group();
 }
 
 /* Lanes of one warp. */

@@ -10,7 +10,8 @@ namespace simt_ptx
 static inline void nothing() {}
 template <class T> static inline void nothing(T) {}
 
-static inline void mbarrier_init(uint64_t at, uint32_t count, SIMT_SITE)
+/* In the kernel's own code, so that a report can name the line that called a helper. */
+static inline __attribute__((always_inline)) void mbarrier_init(uint64_t at, uint32_t count, SIMT_SITE)
 {
     simt_mbarrier_init(at, count, simt_file, simt_line);
 }
@@ -38,11 +39,13 @@ static inline void mbarrier_complete(uint64_t at, uint32_t bytes, SIMT_SITE)
 {
     simt_mbarrier_transactions(at, -(int64_t)bytes, simt_file, simt_line);
 }
-template <bool waits> static inline bool mbarrier_wait(uint64_t at, uint32_t parity, SIMT_SITE)
+template <bool waits>
+static inline __attribute__((always_inline)) bool mbarrier_wait(uint64_t at, uint32_t parity, SIMT_SITE)
 {
     return simt_mbarrier_wait(at, parity, waits, simt_file, simt_line);
 }
-template <bool waits> static inline bool mbarrier_wait(uint64_t at, uint32_t parity, uint32_t, SIMT_SITE)
+template <bool waits>
+static inline __attribute__((always_inline)) bool mbarrier_wait(uint64_t at, uint32_t parity, uint32_t, SIMT_SITE)
 {
     return simt_mbarrier_wait(at, parity, waits, simt_file, simt_line);
 }
@@ -67,6 +70,20 @@ template <int N>
 static inline void tma_load(uint64_t to, uint64_t map, regs<uint32_t, N> at, uint64_t mbarrier, uint64_t, SIMT_SITE)
 {
     tma_load<N>(to, map, at, mbarrier, simt_file, simt_line);
+}
+template <int N>
+static inline void tma_multicast(uint64_t to, uint64_t map, regs<uint32_t, N> at, uint64_t mbarrier, uint16_t ranks,
+                                 SIMT_SITE)
+{
+    int32_t place[N];
+    memcpy(place, at.r, sizeof place);
+    simt_tma_multicast(to, (const void *)map, N, place, mbarrier, ranks, simt_file, simt_line);
+}
+template <int N>
+static inline void tma_multicast(uint64_t to, uint64_t map, regs<uint32_t, N> at, uint64_t mbarrier, uint16_t ranks,
+                                 uint64_t, SIMT_SITE)
+{
+    tma_multicast<N>(to, map, at, mbarrier, ranks, simt_file, simt_line);
 }
 template <int N, bool adds = false>
 static inline void tma_store(uint64_t map, regs<uint32_t, N> at, uint64_t from, SIMT_SITE)
@@ -95,6 +112,85 @@ static inline void bulk_load(uint64_t to, uint64_t from, uint32_t bytes, uint64_
 {
     simt_bulk_load(to, (const void *)from, bytes, mbarrier, simt_file, simt_line);
 }
+static inline void bulk_multicast(uint64_t to, uint64_t from, uint32_t bytes, uint64_t mbarrier, uint16_t ranks,
+                                  SIMT_SITE)
+{
+    simt_bulk_multicast(to, (const void *)from, bytes, mbarrier, ranks, simt_file, simt_line);
+}
+static inline void bulk_multicast(uint64_t to, uint64_t from, uint32_t bytes, uint64_t mbarrier, uint16_t ranks,
+                                  uint64_t, SIMT_SITE)
+{
+    simt_bulk_multicast(to, (const void *)from, bytes, mbarrier, ranks, simt_file, simt_line);
+}
+static inline void bulk_send(uint64_t to, uint64_t from, uint32_t bytes, uint64_t mbarrier, SIMT_SITE)
+{
+    simt_bulk_send(to, from, bytes, mbarrier, simt_file, simt_line);
+}
+static inline void store_async(uint64_t to, uint32_t value, uint64_t mbarrier, SIMT_SITE)
+{
+    simt_store_async(to, &value, sizeof value, mbarrier, simt_file, simt_line);
+}
+template <int N> static inline void store_async(uint64_t to, regs<uint32_t, N> values, uint64_t mbarrier, SIMT_SITE)
+{
+    simt_store_async(to, values.r, sizeof values.r, mbarrier, simt_file, simt_line);
+}
+
+/* Clusters. */
+static inline unsigned cluster_size()
+{
+    const simt_dim c = simt_cluster_dim();
+    return c.x * c.y * c.z;
+}
+static inline uint3 cluster_block()
+{
+    const simt_dim c = simt_cluster_dim(), b = simt_block_index();
+    return uint3{b.x % c.x, b.y % c.y, b.z % c.z};
+}
+template <class T> static inline T mapa(T address, uint32_t rank, SIMT_SITE)
+{
+    return (T)simt_cluster_address(address, rank, simt_file, simt_line);
+}
+static inline uint64_t mapa_generic(uint64_t address, uint32_t rank, SIMT_SITE)
+{
+    return (uint64_t)simt_cluster_generic((const void *)address, rank, simt_file, simt_line);
+}
+static inline uint32_t rank_of(uint64_t address)
+{
+    return simt_cluster_rank_of_address(address);
+}
+static inline uint32_t rank_of_generic(uint64_t address, SIMT_SITE)
+{
+    return simt_cluster_rank_of((const void *)address, simt_file, simt_line);
+}
+template <bool releases> static inline void cluster_arrive(SIMT_SITE)
+{
+    __asm__ volatile("" ::: "memory"); /* what was written before is there for the others */
+    simt_cluster_arrive(releases, simt_file, simt_line);
+}
+static inline void cluster_wait(SIMT_SITE)
+{
+    simt_cluster_wait(true, simt_file, simt_line);
+    __asm__ volatile("" ::: "memory");
+}
+
+static inline void proxy_fence()
+{
+    simt_mbarrier_fence();
+    simt_proxy_fence();
+}
+static inline void mbarrier_fence()
+{
+    simt_mbarrier_fence();
+}
+static inline void wgmma_fence()
+{
+    simt_wgmma_fence();
+}
+template <bool more> static inline void set_registers(uint32_t n, SIMT_SITE)
+{
+    simt_set_registers(more, n, simt_file, simt_line);
+}
+
 static inline void bulk_store(uint64_t to, uint64_t from, uint32_t bytes, SIMT_SITE)
 {
     simt_bulk_store((void *)to, from, bytes, simt_file, simt_line);

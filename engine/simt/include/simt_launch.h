@@ -7,6 +7,12 @@
 
 namespace simt
 {
+/* What __cluster_dims__ of the kernel that begins says. */
+inline void cluster_dims(unsigned x, unsigned y = 1, unsigned z = 1)
+{
+    simt_cluster_dims(x, y, z);
+}
+
 template <class... Params> struct bound_kernel {
     void (*kernel)(Params...);
     std::tuple<typename std::decay<Params>::type...> args; /* copied once, as a GPU does, and passed to every thread */
@@ -24,6 +30,7 @@ template <class Call> struct raw_launch_at {
     Call call;
     dim3 grid, block;
     size_t shared_bytes;
+    simt_dim cluster;
     template <class... Arg> struct bound {
         const Call *call;
         std::tuple<Arg...> args;
@@ -40,6 +47,7 @@ template <class Call> struct raw_launch_at {
         launch.grid = {grid.x, grid.y, grid.z};
         launch.block = {block.x, block.y, block.z};
         launch.shared_bytes = shared_bytes;
+        launch.cluster = cluster;
         launch.entry = bound<Arg...>::enter;
         launch.args = &b;
         launch.name = name;
@@ -52,14 +60,15 @@ template <class Call> struct raw_launch {
     const char *name;
     Call call;
     raw_launch(const char *kernel, Call c) : name(kernel), call(c) {}
-    raw_launch_at<Call> at(dim3 grid, dim3 block, size_t shared_bytes = 0, struct CUstream_st * = nullptr) const
+    raw_launch_at<Call> at(dim3 grid, dim3 block, size_t shared_bytes = 0, struct CUstream_st * = nullptr,
+                           simt_dim cluster = {}) const
     {
-        return {name, call, grid, block, shared_bytes};
+        return {name, call, grid, block, shared_bytes, cluster};
     }
 };
 } // namespace simt
 
-/* A launch by its configuration; attributes that ask for more than a grid of blocks are refused. */
+/* A launch by its configuration. */
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeIgnore = 0,
     cudaLaunchAttributeClusterDimension = 4,
@@ -95,15 +104,15 @@ template <class... Params, class... Args>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Params...),
                                              Args &&...args)
 {
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        const cudaLaunchAttributeValue &value = config->attrs[i].val;
-        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
-            value.clusterDim.x * value.clusterDim.y * value.clusterDim.z > 1)
-            simt_refuse_launch("clusters of blocks: GPU only");
-    }
+    simt_dim cluster = {};
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
+            const auto &of = config->attrs[i].val.clusterDim;
+            cluster = {of.x, of.y, of.z};
+        }
     ::simt::raw_launch("cudaLaunchKernelEx", kernel)
-        .at(config->simt_grid, config->simt_block, config->dynamicSmemBytes,
-            config->stream)(static_cast<Params>(std::forward<Args>(args))...);
+        .at(config->simt_grid, config->simt_block, config->dynamicSmemBytes, config->stream,
+            cluster)(static_cast<Params>(std::forward<Args>(args))...);
     return cudaGetLastError();
 }
 

@@ -41,7 +41,7 @@ static inline size_t __cvta_generic_to_global(const void *p)
 
 static inline void *__cvta_shared_to_generic(size_t p, SIMT_SITE)
 {
-    return simt_shared_pointer(p, 0, 0, "__cvta_shared_to_generic", simt_file, simt_line);
+    return simt_cluster_pointer(p, 0, 0, "__cvta_shared_to_generic", simt_file, simt_line);
 }
 
 static inline void *__cvta_global_to_generic(size_t p)

@@ -472,12 +472,12 @@ static inline void *global_pointer(uint64_t address, size_t bytes, const char *f
 template <int N> static inline regs<uint32_t, N> ld_shared_v(uint64_t address, SIMT_SITE)
 {
     regs<uint32_t, N> out;
-    memcpy(out.r, simt_shared_pointer(address, sizeof out, sizeof out, "ld.shared", simt_file, simt_line), sizeof out);
+    memcpy(out.r, simt_cluster_pointer(address, sizeof out, sizeof out, "ld.shared", simt_file, simt_line), sizeof out);
     return out;
 }
 template <int N> static inline void st_shared_v(uint64_t address, regs<uint32_t, N> x, SIMT_SITE)
 {
-    memcpy(simt_shared_pointer(address, sizeof x, sizeof x, "st.shared", simt_file, simt_line), x.r, sizeof x);
+    memcpy(simt_cluster_pointer(address, sizeof x, sizeof x, "st.shared", simt_file, simt_line), x.r, sizeof x);
 }
 template <int N> static inline regs<uint32_t, N> ld_global_v(uint64_t address, SIMT_SITE)
 {

@@ -22,6 +22,14 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
 enum simt_named_op { SIMT_NAMED_SYNC, SIMT_NAMED_ARRIVE, SIMT_NAMED_SYNC_BLOCK /* count is that of the block */ };
 void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int aligned, const char *file, int line);
 
+/* Clusters of blocks. A barrier of all their threads; one that neither releases nor acquires orders no memory. */
+struct simt_dim simt_cluster_dim(void) __attribute__((const)); /* blocks of a cluster */
+unsigned simt_cluster_rank(void) __attribute__((const));
+void simt_cluster_arrive(bool releases, const char *file, int line);
+void simt_cluster_wait(bool acquires, const char *file, int line);
+/* What __cluster_dims__ says of the kernel that begins here. */
+void simt_cluster_dims(unsigned x, unsigned y, unsigned z);
+
 /* SIMT_WARP_OP(id, name): lanes of a warp meet only in the same operation. */
 enum simt_warp_op {
 #define SIMT_WARP_OP(id, name) id,
@@ -60,6 +68,12 @@ void simt_copy_wait(size_t groups_left);
  */
 uint64_t simt_shared_address(const void *generic, const char *file, int line);
 void *simt_shared_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line);
+/* The same of any block of the cluster; what mapa does to an address, and to a generic pointer; whose an address is. */
+void *simt_cluster_pointer(uint64_t address, size_t bytes, size_t align, const char *what, const char *file, int line);
+uint64_t simt_cluster_address(uint64_t address, uint32_t rank, const char *file, int line);
+void *simt_cluster_generic(const void *generic, uint32_t rank, const char *file, int line);
+uint32_t simt_cluster_rank_of(const void *generic, const char *file, int line);
+uint32_t simt_cluster_rank_of_address(uint64_t address);
 void simt_address_error(const char *what, const char *file, int line) __attribute__((noreturn));
 void simt_misaligned_error(const char *what, const char *file, int line) __attribute__((noreturn));
 
@@ -85,17 +99,31 @@ void simt_mbarrier_init(uint64_t address, uint32_t count, const char *file, int 
 void simt_mbarrier_inval(uint64_t address, const char *file, int line);
 uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expected_bytes, const char *file, int line);
 void simt_mbarrier_transactions(uint64_t address, int64_t bytes, const char *file, int line);
+void simt_mbarrier_fence(void); /* what this thread has initialized, others and TMA see */
 bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const char *file, int line);
 
 /* Bulk copies: to shared memory they complete transactions of an mbarrier, from there they are waited for by groups of
    the thread. at: element coordinates, the one that is contiguous first. */
 void simt_tma_load(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, const char *file,
                    int line);
+/* To the same place of each block of the cluster whose rank is in the mask. */
+void simt_tma_multicast(uint64_t to, const void *map, int dims, const int32_t *at, uint64_t mbarrier, uint32_t ranks,
+                        const char *file, int line);
+void simt_bulk_multicast(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, uint32_t ranks,
+                         const char *file, int line);
+/* From shared memory of this block to another's; values, to another's. */
+void simt_bulk_send(uint64_t to, uint64_t from, uint32_t bytes, uint64_t mbarrier, const char *file, int line);
+void simt_store_async(uint64_t to, const void *values, uint32_t bytes, uint64_t mbarrier, const char *file, int line);
 void simt_tma_store(const void *map, int dims, const int32_t *at, uint64_t from, bool adds, const char *file, int line);
 void simt_bulk_load(uint64_t to, const void *from, uint32_t bytes, uint64_t mbarrier, const char *file, int line);
 void simt_bulk_store(void *to, uint64_t from, uint32_t bytes, const char *file, int line);
 void simt_bulk_commit(void);
 void simt_bulk_wait(uint32_t groups_left);
+
+/* What the thread knows to be written, the async proxy (TMA, wgmma) may read. */
+void simt_proxy_fence(void);
+/* setmaxnreg.inc or .dec: a thread of the warp has n registers from now on. */
+void simt_set_registers(bool more, uint32_t n, const char *file, int line);
 
 /* What a CUtensorMap holds here. */
 struct simt_tensor_map {
@@ -118,6 +146,7 @@ struct simt_wgmma {
     int line;
 };
 void simt_wgmma_issue(const struct simt_wgmma *wgmma, void *const *d, int n_d);
+void simt_wgmma_fence(void);
 void simt_wgmma_commit(void);
 void simt_wgmma_finish(uint32_t groups_left, uint32_t lanes);
 

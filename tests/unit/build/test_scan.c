@@ -83,13 +83,13 @@ static void test_gpu_only(void **state)
     construct("wmma::precision::tf32 x;", "TF32");
     construct("k<<<grid, block>>>(x);", "");
     construct("cudaLaunchKernel(f, grid, block, args);", "untyped pointer");
-    construct("__cluster_dims__(2) int x;", "cluster");
+    construct("__clusterRelativeBlockRank();", "cluster intrinsics");
     construct("CUtensorMap_st x;", "");
     construct("#include <cooperative_groups.h>", "");
     construct("#include <cooperative_groups/reduce.h>", "");
     construct("#include <cooperative_groups/scan.h>", "scans of cooperative groups");
     construct("cg::this_grid().sync();", "cooperative groups of a grid");
-    construct("auto c = cg::this_cluster();", "clusters");
+    construct("auto c = cg::this_cluster();", "");
     construct("__shared__ cg::block_tile_memory<256> m;", "tiles of more than a warp");
     construct("int plasma, asm_count, x_asm;", "");
     construct("puts(\"asm volatile\"); char c = '\"'; int n = 1'000; puts(\"k<<<1>>>\");", "");
@@ -218,6 +218,16 @@ static void test_launches(void **state)
         assert_non_null(strstr(err.message, "a <<<...>>> launch"));
     }
     rewritten("k<<<1, 2>>>(x); g<<<3, 4>>>(y);", LAUNCH("k", "k") "1, 2)(x); " LAUNCH("g", "g") "3, 4)(y);");
+}
+
+/* A kernel says its clusters in its body, where the parameters of its template are known; a declaration says nothing.
+ */
+static void test_clusters(void **state)
+{
+    (void)state;
+    rewritten("void __cluster_dims__(2, 1, 1) k(int x = f({1}));", "void  k(int x = f({1}));");
+    rewritten("template <int n> void __cluster_dims__(n,1,1) a k(int x) { f(x); }",
+              "template <int n> void  a k(int x) { ::simt::cluster_dims(n,1,1);  f(x); }");
 }
 
 static void test_foreign_lines(void **state)
@@ -375,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_gpu_only_in_a_header),
         cmocka_unit_test(test_raw_string_over_lines),
         cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_compiler_words),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_long_words),

@@ -21,8 +21,8 @@
 #define RUNTIME "build/libdebuggee_cpu.a"
 #define INCLUDE "engine/simt/include"
 
-static const char *const programs[] = {"features",  "types", "errors",   "tensor",
-                                       "unaligned", "ptx",   "barriers", "hopper", "groups"};
+static const char *const programs[] = {"features", "types",    "errors", "tensor",   "unaligned",
+                                       "ptx",      "barriers", "hopper", "clusters", "groups"};
 #define PROGRAMS (sizeof programs / sizeof programs[0])
 
 static const char *missing; /* why the programs cannot be built on this machine, or NULL */
@@ -124,7 +124,8 @@ static int build_programs(void **state)
         char source[96];
         snprintf(source, sizeof source, "tests/simt/%s.cu", programs[i]);
         if (strcmp(programs[i], "ptx") == 0 || strcmp(programs[i], "unaligned") == 0 ||
-            strcmp(programs[i], "barriers") == 0 || strcmp(programs[i], "hopper") == 0) {
+            strcmp(programs[i], "barriers") == 0 || strcmp(programs[i], "hopper") == 0 ||
+            strcmp(programs[i], "clusters") == 0) {
             must_run("mkdir -p " DIR);
             rewrite(programs[i], compiler);
             snprintf(source, sizeof source, "-x c++-cpp-output " DIR "/%s.ii", programs[i]);
@@ -440,6 +441,26 @@ static void test_hopper(void **state)
 }
 
 /* clang-format off */
+static const struct mistake cluster_mistakes[] = {
+    {"peer-left", "store-far", "address", "block 0,0,0 thread 0,0,0", "st.shared in the shared memory of block (1,0,0) of the cluster, whose threads have all returned", 0, 0, 1, ANYWHERE},
+    {"no-peer", NULL, "address", "block 0,0,0 thread 0,0,0", "mapa: block 2 of a cluster of 2", 1, 3, 1, ANYWHERE},
+    {"one-waits", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 16 bytes that it expects, at tests/simt/clusters.cu:", 1, 1, 1, ANYWHERE},
+    {"waits-alone", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier.cluster.wait: this thread has not arrived at the cluster's barrier", 0, 0, 1, ANYWHERE},
+    {"never-waited", NULL, "never-waited", "block 0,0,0 thread 30,0,0", "a bulk copy to this block, whose last thread returns: nobody has waited for phase 0", 0, 0, 1, ANYWHERE},
+    {"registers", NULL, "registers", "block 0,0,0 thread 383,0,0", "12 warps are to have 66560 registers, and it was launched with 64512 (384 threads of 168): a warp waits for ever", 0, 0, 1, ANYWHERE},
+};
+/* clang-format on */
+
+static void test_clusters(void **state)
+{
+    (void)state;
+    runs_clean("clusters", "all 1 0");
+    runs_clean("clusters", "all 2 0 1");
+    runs_clean("clusters", "all 2 0 5");
+    find_mistakes("clusters", cluster_mistakes, sizeof cluster_mistakes / sizeof *cluster_mistakes);
+}
+
+/* clang-format off */
 static const struct mistake group_mistakes[] = {
     {"outside", "outside", "shuffle", "block 0,0,0 thread 16,0,0", "lane 16 reads lane 28", 0, 0, 1, ANYWHERE},
     {"beyond", "beyond", "shuffle", "block 0,0,0 thread 0,0,0", "lane 0 reads lane 5", 0, 0, 1, ANYWHERE},
@@ -610,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_inline_ptx),
         cmocka_unit_test(test_named_barriers),
         cmocka_unit_test(test_hopper),
+        cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_cooperative_groups),
         cmocka_unit_test(test_inline_ptx_follows_the_model),
         cmocka_unit_test(test_honest_infinities_are_quiet),
