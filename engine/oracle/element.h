@@ -15,6 +15,7 @@ struct comparison {
     /* It is p or u, whose size is the kernel's own choice: what is cut off at the largest number of a narrow type, or
        becomes infinite there, has not been rounded, it is lost. */
     bool unlimited;
+    const int *left_out; /* [rows] 1: right as it is, see tile_local(); NULL: none */
 };
 
 /* Whether a captured finite value of type t is what arithmetic within bound of want can give, rounded to t. */

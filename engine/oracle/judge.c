@@ -56,7 +56,8 @@ static void write_detail(const struct job *job, enum asc_channel ch, int has_loc
     d->rows = stage->rows;
     d->cols = stage->cols;
     fill(d->got, stage->recorded ? stage->got : NULL, n);
-    if (stage->recorded && (ch == asc_s || ch == asc_p)) /* masked elements that were never written are shown as that */
+    const bool padded = ch == asc_s || ch == asc_p || (ch != asc_l && job->s->any_left_out);
+    if (stage->recorded && padded) /* what was rightly never written is shown as that */
         values_load(scratch_captured(job->s, job->c, ch), d->got);
     fill(d->want_local, has_local ? stage->want[LOCAL] : NULL, n);
     fill(d->bound_local, has_local ? stage->bound[LOCAL] : NULL, n);
@@ -120,6 +121,7 @@ static void judge_recorded(const struct job *job, enum asc_channel ch, int same,
         .rows = stage->rows,
         .cols = stage->cols,
         .unlimited = ch == asc_p || ch == asc_u,
+        .left_out = job->s->any_left_out && channel_per_kv(ch) && ch != asc_k && ch != asc_v ? job->s->left_out : NULL,
     };
     if (ch == asc_l && comparison.captured->cols > 1)
         comparison.captured = &job->s->lanes;

@@ -282,7 +282,8 @@ static void lay_indices(struct judge_scratch *s, const struct oracle_case *c)
     s->visible = s->hidden + rows;
     s->mistake.hidden = s->visible + rows;
     s->mistake.visible = s->mistake.hidden + rows;
-    s->unreal_v = s->mistake.visible + rows;
+    s->left_out = s->mistake.visible + rows;
+    s->unreal_v = s->left_out + rows;
     s->seen = s->unreal_v + c->head_dim_v;
     memset(s->seen, 0, (size_t)c->kv_tiles * sizeof *s->seen);
     schedule_lists_make(c, s->seen + c->kv_tiles, &s->lists);
@@ -320,7 +321,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     if (!sizes_fit(c))
         return -1;
     const size_t indices =
-        4 * (size_t)c->in_q.rows + (size_t)c->head_dim_v + (size_t)c->kv_tiles + schedule_lists_room(c);
+        5 * (size_t)c->in_q.rows + (size_t)c->head_dim_v + (size_t)c->kv_tiles + schedule_lists_room(c);
     if (reserve(s, lay(s, c, NULL), indices) != 0)
         return -1;
     lay(s, c, s->block);
@@ -341,6 +342,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->masked = schedule_masked(c, kv);
     s->at.pad_cols = 0;
     s->pad_captured = false;
+    s->any_left_out = false;
     s->at.s_recorded = false;
     s->weighed_p = false;
     for (int r = 0; r < c->in_q.rows; r++)
@@ -442,6 +444,19 @@ static void take_masked(const struct judge_scratch *s, const struct oracle_case 
         }
 }
 
+/* Rows that were left out of a tile go on with the state of before. */
+static void take_left_out(const struct judge_scratch *s, enum asc_channel ch, const struct stage *stage)
+{
+    const double *before = ch == asc_m ? s->carried.m : ch == asc_l ? s->carried.l : ch == asc_u ? s->carried.u : NULL;
+    const size_t n = (size_t)stage->cols;
+    for (int r = 0; s->any_left_out && r < stage->rows; r++) {
+        if (s->left_out[r] && before)
+            memcpy(stage->got + (size_t)r * n, before + (size_t)r * n, n * sizeof *before);
+        else if (s->left_out[r] && ch == asc_alpha)
+            stage->got[r] = 1;
+    }
+}
+
 void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc_channel ch)
 {
     struct stage *stage = &s->stage[ch];
@@ -451,6 +466,7 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     const struct matrix *fed = scratch_fed(s, c, ch);
     if (ch == asc_l && m->cols > 1) {
         take_lanes(s, m, stage);
+        take_left_out(s, ch, stage);
         if (fed)
             feed_lanes(s, m, fed, stage);
         return;
@@ -458,6 +474,7 @@ void scratch_take(struct judge_scratch *s, const struct oracle_case *c, enum asc
     values_load(m, stage->got);
     if (ch == asc_s || ch == asc_p)
         take_masked(s, c, ch, m, stage);
+    take_left_out(s, ch, stage);
     stage->recorded = true;
     s->at.s_recorded |= ch == asc_s;
     s->at.of[ch] = (struct operand){stage->got, s->room.zero, 1};

@@ -188,6 +188,8 @@ struct judge_scratch {
     struct product_room core;
     struct matrix lanes;   /* lane_sum as the captured l, where that has several lanes */
     int *hidden, *visible; /* [R] */
+    int *left_out;         /* [R] 1: the kernel left the row out of this tile, see tile_local() */
+    bool any_left_out;
     int *unreal_v;         /* [D] 1: V's padding made this column of U NaN or infinite */
     int *seen;             /* [kv_tiles] 1: judged already */
     struct schedule_lists lists;

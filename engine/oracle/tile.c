@@ -95,8 +95,39 @@ static void formula(const struct oracle_case *c, struct judge_scratch *s, enum a
     }
 }
 
+static bool row_written(const struct matrix *m, int r)
+{
+    for (int col = 0; m->data && col < m->cols; col++)
+        if (values_element_written(m, (size_t)(r * m->row_stride + col)))
+            return true;
+    return false;
+}
+
+static bool sees_nothing(const struct operands *x, int r)
+{
+    for (int col = x->hidden[r]; col < x->visible[r]; col++)
+        if (operands_see(x, r, col))
+            return false;
+    return true;
+}
+
+/* A warp may leave out a tile of which its own rows see nothing, while others of the block work on it: of such a row
+   nothing is recorded. A U that the next tile rescales is not told apart from that. */
+static void find_left_out(const struct oracle_case *c, struct judge_scratch *s)
+{
+    s->any_left_out = false;
+    for (int r = 0; r < c->in_q.rows; r++) {
+        bool left_out = c->conventions.u_phase != ASC_U_RESCALED && sees_nothing(&s->at, r);
+        for (int i = 0; i < TILE_STAGES && left_out; i++)
+            left_out = !row_written(scratch_captured(s, c, tile_stages[i]), r);
+        s->left_out[r] = left_out;
+        s->any_left_out |= left_out;
+    }
+}
+
 void tile_local(const struct oracle_case *c, struct judge_scratch *s)
 {
+    find_left_out(c, s);
     for (int i = 0; i < TILE_STAGES; i++) {
         formula(c, s, tile_stages[i]);
         tile_adopt(c, s, tile_stages[i]);

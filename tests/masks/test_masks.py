@@ -52,15 +52,32 @@ class Masks(InFolder):
     def test_a_mask_of_a_file_is_explained_too(self):
         """Without a formula there is what the kernel reads: which row, key, head or sequence."""
         self.right(self.run_kernel(MASK, "-o", "a.st"))
-        text = KERNEL.read_text(encoding="utf-8")
         for old, new, said in (("batch, head);\n    ASC_AT", "batch, head / p.group);\n    ASC_AT", "h / 2 in the place of h"),
                                ("mask[i * of.stride.row + j]", "mask[i * (of.stride.row - 8) + j]", None)):
-            self.assertEqual(text.count(old), 1, old)
-            (self.folder / "k.cu").write_text(text.replace(old, new), encoding="utf-8")
-            (self.folder / "ladder.cuh").write_bytes((ROOT / "kernels/ladder.cuh").read_bytes())
+            self.kernel_with(old, new)
             status, out, err = self.command("run", "k.cu", "--inputs", "a.st")
             self.assertEqual((status, err), (1, ""), out)
             self.assertIn(said or "S is wrong in", out)
+
+    def kernel_with(self, old, new):
+        text = KERNEL.read_text(encoding="utf-8")
+        self.assertEqual(text.count(old), 1, old)
+        (self.folder / "k.cu").write_text(text.replace(old, new), encoding="utf-8")
+        (self.folder / "ladder.cuh").write_bytes((ROOT / "kernels/ladder.cuh").read_bytes())
+
+    def test_a_warp_may_leave_out_what_its_rows_do_not_see(self):
+        """Its rows go on with the state of before; one that leaves out what another row of it sees is found."""
+        rows = "        for (int r = 0; r < ROWS_PER_WARP; r++) {\n            const int row = warp * ROWS_PER_WARP + r, i = q_tile * BR + row;\n            float s[2]"
+        seen = """        bool mine = false;
+        for (int i = lane; i < ROWS_PER_WARP * BC; i += 32)
+            mine = mine || sees(p, of, mask, q_tile * BR + warp * ROWS_PER_WARP + i / BC, kt * BC + i % BC);
+"""
+        for vote, clean in (("__any_sync(0xffffffffu, mine)", True), ("__shfl_sync(0xffffffffu, mine, 0)", False)):
+            self.kernel_with("#pragma unroll\n" + rows, seen + rows.replace("r < ROWS_PER_WARP", f"r < ROWS_PER_WARP * {vote}"))
+            for mask in ("(i / 8 + j / 48) % 3 != 1", "i / 40 == j / 40"):
+                status, out, err = self.command("run", "k.cu", "--shape=1,2,200,200,64", f"--set=shape.mask={mask}")
+                self.assertEqual((status, err), (0 if clean else 1, ""), out)
+                self.assertIn("every recorded stage is within its bound" if clean else "S was never written in", out)
 
     def test_mistakes_are_said(self):
         for name, sentence in SAID.items():

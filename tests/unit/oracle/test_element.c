@@ -27,7 +27,7 @@ struct tile {
 static struct verdict judge(const struct tile *t, int rows)
 {
     const struct matrix captured = {t->got, DTYPE_F64, COLS, rows, COLS};
-    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0, 0};
+    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0, 0, NULL};
     struct verdict v = {0};
     element_judge(&c, &v, NULL);
     return v;
@@ -96,7 +96,7 @@ static void test_narrow_reach(void **state)
     const double got = 1 + 0x1p-10, want = 1, bound = 0x1p-14;
     const uint16_t code = f16_from_f64(got);
     const struct matrix captured = {&code, DTYPE_F16, 1, 1, 1};
-    const struct comparison c = {&captured, &got, &want, &bound, 1, 1, 0, 0};
+    const struct comparison c = {&captured, &got, &want, &bound, 1, 1, 0, 0, NULL};
     struct verdict v = {0};
     (void)state;
     element_judge(&c, &v, NULL);
@@ -139,7 +139,7 @@ static void test_ratio_agrees_with_class(void **state)
     for (int i = 0; i < 2; i++) {
         const uint16_t code = f16_from_f64(got[i]);
         const struct matrix captured = {&code, DTYPE_F16, 1, 1, 1};
-        const struct comparison c = {&captured, &got[i], &want, &tiny, 1, 1, 0, 0};
+        const struct comparison c = {&captured, &got[i], &want, &tiny, 1, 1, 0, 0, NULL};
         const int class = element_classify(&c, 0, 0);
         assert_int_equal(class, i ? CLASS_OFF : CLASS_OK);
         assert_int_equal(element_ratio(DTYPE_F16, class, got[i], want, tiny) > 1, i);

@@ -152,7 +152,7 @@ static void no_statement_is_no_class(void **state)
     const struct matrix captured = {got, DTYPE_F32, 6, 1, 6};
     const double values[] = {1, 2, (double)NAN, INFINITY, 5, -INFINITY};
     uint8_t classes[6];
-    struct comparison c = {&captured, values, want, bound, 1, 6, 1, 0};
+    struct comparison c = {&captured, values, want, bound, 1, 6, 1, 0, NULL};
     struct verdict v = {0};
     element_judge(&c, &v, classes);
     const uint8_t expected[] = {CLASS_OK, STATUS_UNJUDGED, CLASS_NAN, STATUS_UNJUDGED, STATUS_UNJUDGED, CLASS_INF};
@@ -192,7 +192,7 @@ static void overflow_is_right_where_the_number_is_too_large(void **state)
         uint64_t room = 0;
         dtype_store(cases[i].t, &room, 0, cases[i].got);
         const struct matrix captured = {&room, cases[i].t, 1, 1, 1};
-        const struct comparison c = {&captured, &cases[i].got, &cases[i].want, &cases[i].bound, 1, 1, 1, 0};
+        const struct comparison c = {&captured, &cases[i].got, &cases[i].want, &cases[i].bound, 1, 1, 1, 0, NULL};
         struct verdict v = {0};
         element_judge(&c, &v, NULL);
         if (v.count[cases[i].class] != 1)
