@@ -8,6 +8,7 @@
 #include "engine/trace/layout.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *words;
@@ -43,17 +44,18 @@ static int column_read(enum half_reading reading, int col)
 }
 
 /* What is read where `value` is: codes times scales of row r, all of one row. */
-static double read_half(const struct sample_tile *t, enum asc_channel of, enum half_reading reading, int r, int col,
-                        const double *value)
+static double read_half(const struct sample_tile *t, const struct rule *rule, int r, int col, const double *value)
 {
-    const int from = column_read(reading, col);
+    const enum asc_channel of = rule->rows.operand;
+    const int from = column_read(rule->half, col);
     const double step = codes_step(t->c, of, r, col), own = codes_step(t->c, of, r, from);
     uint8_t code = 0;
     if (from != col)
         return value[from] / own * step;
     dtype_store(DTYPE_E2M1, &code, 0, value[col] / own);
     /* Of a code of -0 a value may have lost its sign, as 0 times a scale: both are what they were. */
-    return readings[reading].value[code & 0xF] * step;
+    code &= 0xF;
+    return (rule->half == HALF_TABLE ? (double)rule->table[code] : readings[rule->half].value[code]) * step;
 }
 
 static void read_all(const struct sample_tile *t, const struct rule *rule, const double *value, int rows, double *out)
@@ -61,7 +63,40 @@ static void read_all(const struct sample_tile *t, const struct rule *rule, const
     const enum asc_channel of = rule->rows.operand;
     const int cols = oracle_dim(t->c, of), first = of == asc_q ? 0 : t->kv * t->c->bc;
     for (int i = 0; i < rows * cols; i++)
-        out[i] = read_half(t, of, rule->half, first + i / cols, i % cols, value + (ptrdiff_t)(i / cols) * cols);
+        out[i] = read_half(t, rule, first + i / cols, i % cols, value + (ptrdiff_t)(i / cols) * cols);
+}
+
+int half_table(const struct sample *s, float table[HALF_CODES])
+{
+    enum { STEPS = 64 }; /* of 1: every number of four bits that people read has them */
+    const enum asc_channel of = s->channel;
+    bool met[HALF_CODES] = {false};
+    int other = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const int first = of == asc_q ? 0 : t->kv * t->c->bc;
+        for (int i = 0; i < t->rows * t->cols; i++) {
+            const double step = codes_step(t->c, of, first + i / t->cols, i % t->cols);
+            const double read = rint(t->got[i] / step * STEPS) / STEPS;
+            uint8_t code = 0;
+            if (!isfinite(t->got[i]) || !(step > 0))
+                continue;
+            dtype_store(DTYPE_E2M1, &code, 0, t->want[i] / step);
+            code &= HALF_CODES - 1;
+            if (met[code] && (double)table[code] != read)
+                return 0;
+            met[code] = true;
+            table[code] = (float)read;
+        }
+    }
+    for (int code = 0; code < HALF_CODES; code++) {
+        const uint8_t bits = (uint8_t)code;
+        const float own = (float)dtype_load(DTYPE_E2M1, &bits, 0);
+        if (!met[code])
+            table[code] = own;
+        other += table[code] != own;
+    }
+    return other;
 }
 
 bool half_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
@@ -95,8 +130,28 @@ bool half_forward(struct search *search, const struct rule *rule, const struct s
     return true;
 }
 
+/* "codes of K are read by another table: 0 as 0.5, 0.5 as 0.75, -0 as -0.5 and 1 more" */
+static void say_table(const struct rule *rule, char *out, size_t bytes)
+{
+    enum { SHOWN = 3 };
+    int other = 0;
+    snprintf(out, bytes, "codes of %s are read by another table:", channel_label(rule->rows.operand));
+    for (int i = 0; i < HALF_CODES; i++) {
+        const uint8_t code = (uint8_t)i;
+        const double own = dtype_load(DTYPE_E2M1, &code, 0), read = (double)rule->table[i];
+        const size_t used = strlen(out);
+        if (read != own && other++ < SHOWN)
+            snprintf(out + used, bytes - used, "%s %g as %g", other > 1 ? "," : "", own, read);
+    }
+    if (other > SHOWN)
+        snprintf(out + strlen(out), bytes - strlen(out), " and %d more", other - SHOWN);
+}
+
 void half_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     (void)s;
-    snprintf(out, bytes, readings[rule->half].words, channel_label(rule->rows.operand));
+    if (rule->half == HALF_TABLE)
+        say_table(rule, out, bytes);
+    else
+        snprintf(out, bytes, readings[rule->half].words, channel_label(rule->rows.operand));
 }

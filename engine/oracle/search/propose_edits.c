@@ -124,6 +124,14 @@ void propose_halves(struct search *search, enum asc_channel operand)
         rule.half = (enum half_reading)i;
         rule_try(search, &rule);
     }
+    if (rule.guess)
+        return;
+    enum { BITS_OF_CODE = 4, BITS_OF_READING = 7 };
+    const int other = half_table(search->sample, rule.table);
+    rule.half = HALF_TABLE;
+    rule.cost += other * (BITS_OF_CODE + BITS_OF_READING);
+    if (other > 0)
+        rule_try(search, &rule);
 }
 
 static void propose_operand(struct search *search, enum asc_channel operand)

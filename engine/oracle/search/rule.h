@@ -190,8 +190,10 @@ enum half_reading {
     HALF_UINT4,
     HALF_OFFSET,
     HALF_MAGNITUDE,
-    HALF_READINGS
+    HALF_READINGS,
+    HALF_TABLE = HALF_READINGS /* as numbers of the rule's own */
 };
+enum { HALF_CODES = 16 };
 
 /* RULE_SCALE: what its own scale is taken to be, where it is one of e4m3 or e8m0. */
 enum scale_reading {
@@ -246,6 +248,7 @@ struct rule {
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     enum half_reading half;           /* RULE_HALF */
+    float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
     struct turned turned;             /* RULE_TURNED */
     struct lane_bits lanes;           /* RULE_LANES */
@@ -337,6 +340,9 @@ typedef bool rule_gives(struct search *search, const struct rule *rule, const st
 typedef void rule_says(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_forward, operand_forward, score_forward,
     sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward;
+/* HALF_TABLE: what each code of the sample's channel was read as, where all its elements agree. How many are read as
+   something else than they are; 0 where they do not agree. */
+int half_table(const struct sample *s, float table[HALF_CODES]);
 rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say;
 rule_gives rule_forward; /* of any kind */
 
