@@ -211,11 +211,13 @@ static struct spot find(const struct cache *c, const struct lost *l)
     return (struct spot){.block = NOWHERE};
 }
 
+/* Of V too: a kernel may turn what should not be turned. */
 static int find_position(const struct cache *c, const struct lost *l)
 {
+    const bool may_turn = c->p->rope && c->p->rope_dim <= c->t.of.cols;
     const unsigned char *row = given(c, l->batch, l->head, l->key);
     const struct spot own = spot_of(c, l->batch, l->head, l->key);
-    for (int position = 0; turns(c->p, c->array) && position < asc_rope_rows(c->p); position++)
+    for (int position = 0; may_turn && position < asc_rope_rows(c->p); position++)
         if (holds(c, &own, row, position))
             return position;
     return INT32_MAX;
@@ -284,6 +286,8 @@ static void say_lost(const struct cache *c, const struct lost *lost, int n, char
                      by == 1 || by == -1 ? "" : "s", by < 0 ? "before its place" : "behind its place");
     } else if (!l->written) {
         snprintf(out + used, bytes - used, "is not written");
+    } else if (l->position != INT32_MAX && !turns(c->p, c->array)) {
+        snprintf(out + used, bytes - used, "is turned by RoPE, by position %d, as only keys are", l->position);
     } else if (none_is_turned(lost, n)) {
         snprintf(out + used, bytes - used, "is written as it came, not turned by RoPE");
     } else if (l->position != INT32_MAX) {

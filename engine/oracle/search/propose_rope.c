@@ -208,6 +208,10 @@ void propose_rope(struct search *search)
     const enum asc_channel stage = search->sample->channel;
     const struct oracle_case *c = search->sample->tiles[0].c;
     const bool itself = stage == asc_q || stage == asc_k;
+    if (stage == asc_v && c->rope.kind && c->rope.dim <= c->head_dim_v) {
+        struct rule rule = plain(search, asc_v);
+        try_if_any(search, &rule);
+    }
     const enum asc_channel operands[] = {itself ? stage : asc_q, asc_k, asc_s};
     if (!c->rope.kind || (!itself && stage != asc_s))
         return;

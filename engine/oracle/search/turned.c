@@ -57,7 +57,8 @@ double turned_row_before(const struct sample_tile *t, enum asc_channel ch, int l
         out[d] = row < in->rows ? values_element(in, (size_t)(row * in->row_stride + d)) : 0;
         most = fmax(most, fabs(out[d]));
     }
-    rope_row(&c->rope, -(double)position, out);
+    if (ch != asc_v) /* which nothing turns */
+        rope_row(&c->rope, -(double)position, out);
     return most;
 }
 
@@ -79,14 +80,14 @@ double turned_error(const struct turned *how, const struct oracle_case *c, doubl
 
 int turned_lines(const struct search *search, const struct sample_tile *t, enum asc_channel ch)
 {
-    return ch == asc_q ? (int)query_rows(t) : search->sample->channel == asc_k ? t->rows : t->x.cols;
+    return ch == asc_q ? (int)query_rows(t) : search->sample->channel == ch ? t->rows : t->x.cols;
 }
 
 /* The operand as the rule has it: where the stage is its own, before it is rounded to its type. */
 static void make_operand(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                          enum asc_channel ch, double *out, double *loose)
 {
-    const int D = t->c->head_dim;
+    const int D = oracle_dim(t->c, ch);
     const double fold = ch == asc_q ? values_fold(t->c) : 1;
     double *row = search->rows[2], unit = 0, half_tiny = 0;
     if (rule->turned.reuse) /* which may have been rounded to its type */
@@ -149,7 +150,7 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     const struct oracle_case *c = s->tiles[0].c;
     const struct rope *own = &c->rope;
     const enum asc_channel of = rule->rows.operand;
-    const char *name = of == asc_q ? "Q is" : of == asc_k ? "K is" : "Q and K are";
+    const char *name = of == asc_q ? "Q is" : of == asc_k ? "K is" : of == asc_v ? "V is" : "Q and K are";
     char words[96], wanted[32];
     size_t n = 0;
 #define SAY(...) (n += (size_t)snprintf(out + (n < bytes ? n : bytes - 1), n < bytes ? bytes - n : 1, __VA_ARGS__))
@@ -159,6 +160,8 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
         return;
     }
     SAY("turned");
+    if (of == asc_v)
+        SAY(" by RoPE, as Q and K alone should be");
     if (how->times == -1)
         SAY(" the other way, by minus the angle");
     else if (how->times == 2 || how->times == 3)
