@@ -56,6 +56,54 @@ static int piece_at(const struct map *map, int i)
     return read / n * n + place_at(inverse[p.stored], read % n, read / n >> p.shift & mask, n);
 }
 
+/* A matrix descriptor of wgmma, in pieces of 16 bytes of a panel, whose rows have 8: what a k step of two pieces begins
+   behind the last one, rows of a group of 8, groups, and which bits of the row its swizzle has ("Matrix Descriptor
+   Format" and "Shared Memory Matrix Layout" of the PTX ISA). MAP_DESCRIBED's b is one of these. */
+struct descriptor {
+    int step, row, group, swizzle;
+};
+enum { DESCRIPTOR_STEPS = 4, DESCRIPTOR_ROWS = 3, DESCRIPTOR_GROUPS = 8, DESCRIPTOR_SWIZZLES = 4 };
+enum { DESCRIPTORS = DESCRIPTOR_STEPS * DESCRIPTOR_ROWS * DESCRIPTOR_GROUPS * DESCRIPTOR_SWIZZLES, PANEL_PIECES = 8 };
+static const struct descriptor right_descriptor = {2, PANEL_PIECES, 8 * PANEL_PIECES, 7};
+
+static struct descriptor descriptor_of(int b)
+{
+    const int swizzle = b % DESCRIPTOR_SWIZZLES, group = b / DESCRIPTOR_SWIZZLES % DESCRIPTOR_GROUPS;
+    const int row = b / (DESCRIPTOR_SWIZZLES * DESCRIPTOR_GROUPS) % DESCRIPTOR_ROWS;
+    return (struct descriptor){1 + b / (DESCRIPTOR_SWIZZLES * DESCRIPTOR_GROUPS * DESCRIPTOR_ROWS), 2 << row,
+                               PANEL_PIECES << group, (1 << swizzle) - 1};
+}
+
+static int described_at(const struct map *map, int i)
+{
+    const struct descriptor d = descriptor_of(map->b);
+    const int row = i / map->a, piece = i % map->a, panel = piece - piece % PANEL_PIECES, at = piece % PANEL_PIECES;
+    int from = row / 8 * d.group + row % 8 * d.row + at / 2 * d.step + at % 2;
+    from ^= from / PANEL_PIECES & d.swizzle;
+    const int line = from / PANEL_PIECES;
+    return line * map->a + panel + ((from ^ line) & right_descriptor.swizzle);
+}
+
+void map_descriptor(const struct map *map, char *out, size_t bytes)
+{
+    const struct descriptor d = descriptor_of(map->b), own = right_descriptor;
+    const struct {
+        const char *words;
+        int is, wanted;
+    } parts[] = {{"k steps of %d bytes, not %d", 16 * d.step, 16 * own.step},
+                 {"rows %d bytes apart, not %d", 16 * d.row, 16 * own.row},
+                 {"groups of 8 rows %d bytes apart, not %d", 16 * d.group, 16 * own.group},
+                 {"a swizzle of %d bytes, not %d", 16 * (d.swizzle + 1), 16 * (own.swizzle + 1)}};
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && used < bytes; i++) {
+        if (parts[i].is == parts[i].wanted)
+            continue;
+        used += (size_t)snprintf(out + used, bytes - used, "%s", used ? ", " : "");
+        used += (size_t)snprintf(out + used, bytes - used, parts[i].words, parts[i].is, parts[i].wanted);
+    }
+}
+
 /* Where the scale of a block stands in cuBLAS's layout of them ("1D Block Scaling Factors Layout"): each tile of 128
    lines by 4 blocks has 512, of four lines 32 apart beside each other. */
 static int tiled_at(int line, int block, int blocks)
@@ -89,6 +137,8 @@ int map_at(const struct map *map, int i)
         return tiled_at(i / map->a, i % map->a, map->a);
     case MAP_PLACED:
         return piece_at(map, i);
+    case MAP_DESCRIBED:
+        return described_at(map, i);
     case MAP_BITS:
         for (int k = 0; k < map->bits; k++)
             to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;
@@ -292,6 +342,16 @@ double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map
             met += map_at(map, pairs[i].from) == pairs[i].to;
         if (met * 10 >= n * 9)
             return 4 + log2(WAYS);
+    }
+    for (int b = 0; b < DESCRIPTORS && n >= LEAST && pieces % PANEL_PIECES == 0; b++) {
+        size_t met = 0, moved = 0;
+        *map = (struct map){.kind = MAP_DESCRIBED, .a = pieces, .b = b};
+        for (size_t i = 0; i < n; i++) {
+            met += map_at(map, pairs[i].from) == pairs[i].to;
+            moved += pairs[i].from != pairs[i].to;
+        }
+        if (met * 10 >= n * 9 && moved * 10 >= n)
+            return 4 + log2(DESCRIPTORS);
     }
     return INFINITY;
 }

@@ -17,6 +17,7 @@ enum map_kind {
     MAP_TURNED,   /* i mod a * b + i / a within blocks of a * b: b lines of a, taken to be a lines of b */
     MAP_TILED,    /* lines of a, read as tensor cores have scales of blocks: in tiles of 128 lines by 4 */
     MAP_PLACED,   /* a pieces a row, stored at one place of their row and read at another: b is which (place_words) */
+    MAP_DESCRIBED, /* a pieces a row, stored under the swizzle of 128 bytes and read by another descriptor of wgmma, b */
     MAP_BITS      /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
@@ -38,10 +39,12 @@ bool map_equals(const struct map *map, const struct map *other);
 /* The cheapest map that all pairs meet, of indices below `count`, or else a constant difference that most have; its
    cost in bits, or INFINITY. */
 double map_fit(const struct pair *pairs, size_t n, int count, struct map *map);
-/* The same of pieces: a MAP_PLACED of so many a row. */
+/* The same of pieces: a MAP_PLACED or MAP_DESCRIBED of so many a row. */
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map);
 /* What of MAP_PLACED is stored and read where, c being the piece and x what `moves` says. */
 void map_places(const struct map *map, const char **stored, const char **read, char moves[16]);
+/* Of MAP_DESCRIBED, what of the descriptor is not as it should be: "k steps of 16 bytes, not 32". */
+void map_descriptor(const struct map *map, char *out, size_t bytes);
 /* "row r - 8", "row r / 2", "rows exchanged ..." with `name` as the index's name. */
 void map_words(const struct map *map, const char *name, char *out, size_t bytes);
 

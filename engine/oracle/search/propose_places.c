@@ -57,6 +57,26 @@ void propose_swizzled(struct search *search)
     }
 }
 
+/* Products written out by hand pair an element of Q with another one of K than its own, in one of so many. */
+void propose_paired(struct search *search)
+{
+    enum { FURTHEST = 4, MOST_OF = 16 };
+    struct rule rule = rule_new(RULE_ROWS);
+    rule.rows.span = 1;
+    rule.rows.partly = true;
+    for (int of = 2; of <= MOST_OF && !search_is_settled(search); of *= 2)
+        for (int which = 0; which < of; which++)
+            for (int by = -FURTHEST; by <= FURTHEST; by++)
+                for (int operand = asc_q; operand <= asc_k && by; operand++) {
+                    rule.rows.operand = rule.rows.tensor = (enum asc_channel)operand;
+                    rule.rows.only = (struct term){AXIS_COL, RESIDUE, of, which};
+                    rule.map = (struct map){.kind = MAP_PLUS, .a = by};
+                    rule.cost = 8 + 2 * log2(of);
+                    if (which + by >= 0 && which + by < of && !rule_is_hopeless(search, &rule))
+                        rule_try(search, &rule);
+                }
+}
+
 /* 16-byte pieces out of place by one bit of the row, where there are too few rows to solve for the operand: exchanged
    with the piece's bit, as matrices of a fragment are, or flipping it, as another swizzle does. */
 void propose_pieces(struct search *search, enum asc_channel operand)

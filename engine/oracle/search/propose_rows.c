@@ -713,6 +713,8 @@ void propose_rows(struct search *search)
             propose_usual(search, asc_k);
             propose_pieces(search, asc_k);
         }
+        if (search->best.kind == RULE_NONE)
+            propose_paired(search);
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, look_up_operand_solved);

@@ -587,8 +587,16 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         add(out, bytes, "%s, row after row, the element %d %s the one that is wanted", said ? "," : "", abs(by),
             by < 0 ? "before" : "behind");
         said = true;
+    } else if (rule->map.kind == MAP_PLUS && f->span == 1) {
+        map_words(&rule->map, "c", words, sizeof words);
+        add(out, bytes, "%s column %s where column c is wanted", said ? "," : "", words);
+        said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
+        said = true;
+    } else if (rule->map.kind == MAP_DESCRIBED) {
+        map_descriptor(&rule->map, words, sizeof words);
+        add(out, bytes, "%s what a descriptor of wgmma gives with %s", said ? "," : "", words);
         said = true;
     } else if (rule->map.kind == MAP_PLACED) {
         const char *stored, *read;
