@@ -62,8 +62,10 @@ static int piece_at(const struct map *map, int i)
 struct descriptor {
     int step, row, group, swizzle;
 };
-enum { DESCRIPTOR_STEPS = 4, DESCRIPTOR_ROWS = 3, DESCRIPTOR_GROUPS = 8, DESCRIPTOR_SWIZZLES = 4 };
-enum { DESCRIPTORS = DESCRIPTOR_STEPS * DESCRIPTOR_ROWS * DESCRIPTOR_GROUPS * DESCRIPTOR_SWIZZLES, PANEL_PIECES = 8 };
+enum { DESCRIPTOR_STEPS = 4, DESCRIPTOR_ROWS = 3, DESCRIPTOR_GROUPS = 11, DESCRIPTOR_SWIZZLES = 4 };
+enum { DESCRIPTORS = DESCRIPTOR_STEPS * DESCRIPTOR_ROWS * DESCRIPTOR_GROUPS * DESCRIPTOR_SWIZZLES };
+enum { PANEL_PIECES = MAP_PANEL_PIECES };
+_Static_assert((int)DESCRIPTORS == (int)MAP_DESCRIPTORS, "every descriptor has a number");
 static const struct descriptor right_descriptor = {2, PANEL_PIECES, 8 * PANEL_PIECES, 7};
 
 static struct descriptor descriptor_of(int b)
@@ -71,17 +73,25 @@ static struct descriptor descriptor_of(int b)
     const int swizzle = b % DESCRIPTOR_SWIZZLES, group = b / DESCRIPTOR_SWIZZLES % DESCRIPTOR_GROUPS;
     const int row = b / (DESCRIPTOR_SWIZZLES * DESCRIPTOR_GROUPS) % DESCRIPTOR_ROWS;
     return (struct descriptor){1 + b / (DESCRIPTOR_SWIZZLES * DESCRIPTOR_GROUPS * DESCRIPTOR_ROWS), 2 << row,
-                               PANEL_PIECES << group, (1 << swizzle) - 1};
+                               1 << group, (1 << swizzle) - 1};
 }
 
 static int described_at(const struct map *map, int i)
 {
     const struct descriptor d = descriptor_of(map->b);
     const int row = i / map->a, piece = i % map->a, panel = piece - piece % PANEL_PIECES, at = piece % PANEL_PIECES;
-    int from = row / 8 * d.group + row % 8 * d.row + at / 2 * d.step + at % 2;
+    const int first = map->bits ? row / map->bits * map->bits : 0;
+    int from = first * PANEL_PIECES + (row - first) / 8 * d.group + row % 8 * d.row + at / 2 * d.step + at % 2;
     from ^= from / PANEL_PIECES & d.swizzle;
     const int line = from / PANEL_PIECES;
     return line * map->a + panel + ((from ^ line) & right_descriptor.swizzle);
+}
+
+bool map_describe(int way, int pieces, struct map *map)
+{
+    const struct descriptor d = descriptor_of(way), own = right_descriptor;
+    *map = (struct map){.kind = MAP_DESCRIBED, .a = pieces, .b = way};
+    return (d.step != own.step) + (d.row != own.row) + (d.group != own.group) + (d.swizzle != own.swizzle) == 1;
 }
 
 void map_descriptor(const struct map *map, char *out, size_t bytes)
@@ -343,15 +353,15 @@ double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map
         if (met * 10 >= n * 9)
             return 4 + log2(WAYS);
     }
-    for (int b = 0; b < DESCRIPTORS && n >= LEAST && pieces % PANEL_PIECES == 0; b++) {
+    for (int b = 0; b < 2 * DESCRIPTORS && n >= LEAST && pieces % PANEL_PIECES == 0; b++) {
         size_t met = 0, moved = 0;
-        *map = (struct map){.kind = MAP_DESCRIBED, .a = pieces, .b = b};
+        *map = (struct map){.kind = MAP_DESCRIBED, .a = pieces, .b = b / 2, .bits = b % 2 ? MAP_DESCRIBED_ROWS : 0};
         for (size_t i = 0; i < n; i++) {
             met += map_at(map, pairs[i].from) == pairs[i].to;
             moved += pairs[i].from != pairs[i].to;
         }
         if (met * 10 >= n * 9 && moved * 10 >= n)
-            return 4 + log2(DESCRIPTORS);
+            return 5 + log2(DESCRIPTORS);
     }
     return INFINITY;
 }

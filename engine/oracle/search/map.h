@@ -22,6 +22,9 @@ enum map_kind {
 };
 
 enum { MAP_BIT_COUNT = 16 };
+/* MAP_DESCRIBED: a is a multiple of the first, b below the second; bits are the rows of one operand, 0: all; Q has the
+   third. */
+enum { MAP_PANEL_PIECES = 8, MAP_DESCRIPTORS = 528, MAP_DESCRIBED_ROWS = 64 };
 
 struct map {
     enum map_kind kind;
@@ -43,6 +46,8 @@ double map_fit(const struct pair *pairs, size_t n, int count, struct map *map);
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map);
 /* What of MAP_PLACED is stored and read where, c being the piece and x what `moves` says. */
 void map_places(const struct map *map, const char **stored, const char **read, char moves[16]);
+/* The map of a descriptor; whether one thing of it alone is not as it should be. */
+bool map_describe(int way, int pieces, struct map *map);
 /* Of MAP_DESCRIBED, what of the descriptor is not as it should be: "k steps of 16 bytes, not 32". */
 void map_descriptor(const struct map *map, char *out, size_t bytes);
 /* "row r - 8", "row r / 2", "rows exchanged ..." with `name` as the index's name. */

@@ -30,6 +30,7 @@ void propose_seen(struct search *search);
    of the row; at the places that rows are taken from most often. */
 void propose_transposed(struct search *search, enum asc_channel operand);
 void propose_swizzled(struct search *search);
+void propose_described(struct search *search);
 void propose_paired(struct search *search);
 void propose_pieces(struct search *search, enum asc_channel operand);
 void propose_usual(struct search *search, enum asc_channel operand);

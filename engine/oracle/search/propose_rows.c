@@ -709,6 +709,8 @@ void propose_rows(struct search *search)
         look_up_operand(search, asc_q, look_up_operand_solved);
         if (search->best.kind == RULE_NONE)
             propose_swizzled(search);
+        if (search->best.kind == RULE_NONE)
+            propose_described(search);
         if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_k);
             propose_pieces(search, asc_k);

@@ -159,9 +159,14 @@ static bool both_forward(struct search *search, const struct rule *rule, const s
     const int span = rule->rows.span, pieces = t->c->head_dim / span;
     for (int of = asc_q; of <= asc_k; of++) {
         const int n = (of == asc_q ? (int)query_rows(t) : x.cols) * pieces;
-        for (int i = 0; i < n; i++)
-            memcpy(moved[of] + (ptrdiff_t)i * span, x.of[of].value + (ptrdiff_t)map_at(&rule->map, i) * span,
-                   (size_t)span * sizeof(double));
+        struct map map = rule->map;
+        if (map.kind == MAP_DESCRIBED)
+            map.bits = of == asc_q ? MAP_DESCRIBED_ROWS : 0;
+        for (int i = 0; i < n; i++) {
+            const int from = map_at(&map, i);
+            for (int d = 0; d < span; d++) /* of what lies behind the tile nothing is known */
+                moved[of][i * span + d] = from < n ? x.of[of].value[(ptrdiff_t)from * span + d] : NAN;
+        }
         x.of[of].value = x.size[of] = moved[of];
     }
     search_formula(search, t, &x, want, bound);
