@@ -412,6 +412,11 @@ inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, a
         return asc_say(refusal.why, why, size);
     } catch (const std::exception &exception) {
         return asc_say(exception.what(), why, size);
+#ifdef SIMT_HOST
+    } catch (const simt::left &left) {
+        snprintf(why, static_cast<size_t>(size), "its host code called exit(%d)", left.status);
+        return false;
+#endif
     } catch (...) {
         return asc_say("its host code threw an exception", why, size);
     }

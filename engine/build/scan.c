@@ -43,6 +43,7 @@ struct reader {
     const char *passed; /* where the arguments of that launch end */
     const char *body;   /* the { of the kernel whose __cluster_dims__ was read last; NULL: it is behind, or none */
     char dims[128];     /* their arguments */
+    const char *zero;   /* the next of them that is 0 and nothing else; NULL: none */
     FILE *rewritten;    /* NULL: nothing to rewrite so far */
     const char *copied; /* what stands before this is in `rewritten` */
 };
@@ -456,8 +457,36 @@ static void write_name(const char *from, const char *to, char *name, size_t size
     name[n] = '\0';
 }
 
+/* From `from` on, the next argument of a launch that is 0 and nothing else; NULL: none. */
+static const char *zero_argument(const char *from, const char *passed)
+{
+    for (const char *ends; from < passed; from = ends + 1) {
+        ends = list_ends(from, ",");
+        ends = ends && ends < passed ? ends : passed;
+        const char *at = from;
+        while (at < ends && isspace((unsigned char)*at))
+            at++;
+        if (at < ends && *at == '0' && at + 1 + strspn(at + 1, " \t\n") == ends)
+            return at;
+    }
+    return NULL;
+}
+
+static bool has_braces(const char *from, const char *passed)
+{
+    for (const char *ends; from < passed; from = ends + 1) {
+        ends = list_ends(from, ",");
+        ends = ends && ends < passed ? ends : passed;
+        if (from[strspn(from, " \t\n")] == '{')
+            return true;
+    }
+    return false;
+}
+
 /* k<T><<<g, b>>>(a) becomes simt::raw_launch("k<T>", [&](auto &&...v) { k<T>(v...); }).at(g, b)(a): whatever C++ does
-   at a call, overloads, deduced template arguments, defaults, it does in there. `at`: of the <<<. */
+   at a call, overloads, deduced template arguments, defaults, it does in there. With an argument that is 0, a number or
+   a null pointer, the launch asks which of them can be called, so the call is the lambda's type too. `at`: of the <<<.
+ */
 static int rewrite_launch(struct reader *r, const char *at, const char **rest, struct err *err)
 {
     char name[128], *text = NULL;
@@ -465,16 +494,25 @@ static int rewrite_launch(struct reader *r, const char *at, const char **rest, s
     const char *open = ends ? strchr(ends, '(') : NULL, *passed = open ? list_ends(open + 1, ")") : NULL;
     if (!begin || !passed)
         return refuse(r, "a <<<...>>> launch: what it launches is not a name, or it has no end", err);
+    if (has_braces(open + 1, passed))
+        return refuse(r, "an argument of a <<<...>>> launch is a list in braces: name its type, T{...}", err);
     write_name(begin, at, name, sizeof name);
-    if (asprintf(&text,
-                 "::simt::raw_launch(\"%s\", [&](auto &&...simt_args) { %.*s"
-                 "(static_cast<decltype(simt_args)>(simt_args)...); }).at(",
-                 name, (int)(at - begin), begin) < 0)
+    const char *zero = zero_argument(open + 1, passed);
+    static const char forwarded[] = "(static_cast<decltype(simt_args)>(simt_args)...)";
+    const int length = (int)(at - begin);
+    const int n = zero ? asprintf(&text,
+                                  "::simt::raw_launch(\"%s\", [&](auto &&...simt_args) -> decltype(void(%.*s%s)) { "
+                                  "%.*s%s; }).at(",
+                                  name, length, begin, forwarded, length, begin, forwarded)
+                       : asprintf(&text, "::simt::raw_launch(\"%s\", [&](auto &&...simt_args) { %.*s%s; }).at(", name,
+                                  length, begin, forwarded);
+    if (n < 0)
         return err_errno(err, r->file, "a launch");
     const int failed = replace(r, begin, text, at + 3, err);
     free(text);
     r->closes = ends;
     r->passed = passed;
+    r->zero = zero;
     *rest = at + 3;
     return failed;
 }
@@ -543,6 +581,7 @@ enum rewrite {
     REWRITE_NULL,
     REWRITE_CLUSTER,
     REWRITE_BODY,
+    REWRITE_ZERO,
     REWRITE_PRAGMA
 };
 
@@ -563,6 +602,7 @@ static enum rewrite first_rewrite(const struct reader *r, const char *line, cons
         [REWRITE_NULL] = null && line + (null - r->bare) < r->passed ? null : NULL,
         [REWRITE_CLUSTER] = find_word(r->bare, "__cluster_dims__", sizeof "__cluster_dims__" - 1, 0),
         [REWRITE_BODY] = r->body >= line && r->body < stop ? r->bare + (r->body - line) : NULL,
+        [REWRITE_ZERO] = r->zero >= line && r->zero < stop ? r->bare + (r->zero - line) : NULL,
         [REWRITE_PRAGMA] = strstr(r->bare, unroll),
     };
     enum rewrite first = REWRITE_NOTHING;
@@ -630,6 +670,10 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         return rewrite_cluster(r, at, rest, err);
     case REWRITE_BODY:
         return rewrite_body(r, at, rest, err);
+    case REWRITE_ZERO:
+        *rest = at + 1;
+        r->zero = zero_argument(at + 1 + strspn(at + 1, " \t\n,"), r->passed);
+        return replace(r, at, "::simt::zero()", *rest, err);
     case REWRITE_PRAGMA:
         *rest = at + strlen(unroll);
         *rest += strspn(*rest, " 0123456789");

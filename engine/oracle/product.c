@@ -235,11 +235,10 @@ static int all_zero(const double *x, size_t n)
 static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct product *out)
 {
     const int rows = c->in_q.rows, keys = s->at.cols, D = c->head_dim_v;
-    const struct stage *alpha = &s->stage[asc_alpha];
     /* An f16 U may have been rounded when it was recorded, but not where it is an f16 accumulator. */
     const bool whole = sums_in_f16(c->conventions.acc_u) && values_captured(c, s->at.kv, asc_u)->dtype == DTYPE_F16;
     enum dtype t;
-    if (!s->stage[asc_p].recorded || !s->at.pv_p.exact || !alpha->recorded || !s->at.of[asc_alpha].exact ||
+    if (!s->stage[asc_p].recorded || !s->at.pv_p.exact || !s->at.of[asc_alpha].exact ||
         !(whole || all_zero(s->at.u_prev.loose, (size_t)rows * (size_t)D)) || !product_type(c->conventions.acc_u, &t) ||
         take(s, s->core.a, t, s->at.pv_p.value, &(struct operand_shape){rows, keys, keys, 1, 1}, &out->a) != 0)
         return -1;

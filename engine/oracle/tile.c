@@ -42,6 +42,8 @@ void tile_adopt(const struct oracle_case *c, struct judge_scratch *s, enum asc_c
         scratch_take(s, c, ch);
     else
         scratch_expect(s, ch);
+    if (none) /* declared: nothing is rescaled */
+        s->at.of[ch].exact = true;
 }
 
 void tile_padding(const struct oracle_case *c, struct judge_scratch *s)

@@ -22,7 +22,7 @@ void forward(const float *Q, const float *K, const float *V, float *O, int H, in
     config.gridDim = dim3((N + 31) / 32, H);
     config.blockDim = dim3(32);
     cudaLaunchKernelEx(&config, kernel, Q, (const float *)copy, V, O, (float *)NULL, N, d, 1.f / sqrtf(d), false);
-    flash<<<dim3((N + 31) / 32, H), 32>>>(Q, K, V, O, NULL, N, d, 1.f / sqrtf(d), false);
+    flash<<<dim3((N + 31) / 32, H), 32>>>(Q, K, V, O, 0, N, d, 1.f / sqrtf(d), 0);
     cudaEventRecord(end);
     cudaEventSynchronize(end);
     cudaEventElapsedTime(&ms, begin, end);

@@ -55,6 +55,7 @@ void debuggee_host(struct asc_kernel *kernel);
 /* true: launches have no effect from here on, but to be seen. false: they have again; returns how many threads a block
    had at most, 0 where nothing was launched. */
 int debuggee_rehearse(bool begin);
+bool debuggee_may_leave(void);    /* in the kernel's own host code, whose exit() is not the end */
 bool debuggee_in_host_code(void); /* the kernel's own runs, and its launches have an effect */
 /* As the kernel addresses it, with these bytes in it where `from` is given; NULL: no memory. */
 void *debuggee_array_new(size_t bytes, const void *from);

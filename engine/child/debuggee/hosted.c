@@ -27,10 +27,16 @@ static struct {
 void __real_exit(int status) __attribute__((noreturn)); /* NOLINT(*-identifier): the linker's names */
 void __wrap_exit(int status) __attribute__((noreturn)); /* NOLINT(*-identifier) */
 
-/* Teaching code ends its program where it does not take something. */
+bool debuggee_may_leave(void)
+{
+    return host.inside && pthread_equal(host.thread, pthread_self());
+}
+
+/* Teaching code ends its program where it does not take something. On a GPU, and from a library, destructors are
+   skipped; what the CPU's compiler sees throws (simt_device.h). */
 void __wrap_exit(int status) /* NOLINT(*-identifier) */
 {
-    if (!host.inside || !pthread_equal(host.thread, pthread_self()))
+    if (!debuggee_may_leave())
         __real_exit(status);
     snprintf(why, sizeof why, "its host code called exit(%d)", status);
     longjmp(host.left, 1);
@@ -38,7 +44,7 @@ void __wrap_exit(int status) /* NOLINT(*-identifier) */
 
 bool debuggee_in_host_code(void)
 {
-    return host.inside && !host.rehearsed && pthread_equal(host.thread, pthread_self());
+    return debuggee_may_leave() && !host.rehearsed;
 }
 
 /* NULL, or the sentence of why. */

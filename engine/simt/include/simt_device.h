@@ -5,6 +5,30 @@
 
 #define SIMT_HOST 1
 
+/* exit() in a user's host code leaves it as an exception does, so that destructors run and locks are given back; the C
+   library's is declared to throw nothing, and compilers know its name. It gets another name in its own declaration, and
+   a C++ function is there in its place. */
+#define exit(status)                                                                                                   \
+    simt_before_exit(status);                                                                                          \
+    extern "C++" void exit(status) __attribute__((__noreturn__));                                                      \
+    extern void simt_libc_exit(status)
+#include <stdlib.h>
+#undef exit
+extern "C" bool debuggee_may_leave(void); /* engine/child/debuggee */
+extern "C" void __wrap_exit(int status) __attribute__((__noreturn__));
+namespace simt
+{
+struct left {
+    int status;
+};
+} // namespace simt
+inline void exit(int status)
+{
+    if (debuggee_may_leave())
+        throw simt::left{status};
+    __wrap_exit(status);
+}
+
 /* No "cassert": assert is the user's to include. math.h in its C++ form puts isnan, abs and the float overloads into
    the global namespace, as nvcc has them. */
 #include <exception>
@@ -12,7 +36,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tuple>
 #include <type_traits>

@@ -23,6 +23,19 @@ template <class... Params> struct bound_kernel {
     }
 };
 
+/* An argument that is written 0: a number, or a null pointer. */
+struct zero {
+    template <class T> constexpr operator T *() const
+    {
+        return nullptr;
+    }
+    template <class T, class = typename std::enable_if<std::is_arithmetic<T>::value>::type> constexpr operator T() const
+    {
+        return 0;
+    }
+};
+template <class Arg> using zero_as_number = typename std::conditional<std::is_same<Arg, zero>::value, int, Arg>::type;
+
 /* What k<<<grid, block, shared_bytes, stream>>>(args...) is rewritten into: the arguments are copied once; each thread
    calls `call`, which calls k with them. As after an error on a GPU, launches behind one that failed do nothing. */
 template <class Call> struct raw_launch_at {
@@ -41,6 +54,14 @@ template <class Call> struct raw_launch_at {
         }
     };
     template <class... Arg> void operator()(Arg... arg) const /* by value: a static const member needs no definition */
+    {
+        if constexpr ((std::is_same<Arg, zero>::value || ...)) {
+            if constexpr (std::is_invocable<const Call &, zero_as_number<Arg> &...>::value)
+                return launch<zero_as_number<Arg>...>(std::move(arg)...);
+        }
+        launch<Arg...>(std::move(arg)...);
+    }
+    template <class... Arg> void launch(Arg... arg) const
     {
         bound<Arg...> b = {&call, {std::move(arg)...}};
         struct simt_launch launch = {};

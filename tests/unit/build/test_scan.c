@@ -208,6 +208,11 @@ static void test_launches(void **state)
     rewritten("pick(1)<<<1, 2>>>(x);", LAUNCH("pick(1)", "pick(1)") "1, 2)(x);");
     rewritten("if (n) (*p)<<<1, 2>>>(x);", "if (n) " LAUNCH("(*p)", "(*p)") "1, 2)(x);");
     rewritten("k<<<1, 2>>>([=](int i) { o[i] = 0; });", LAUNCH("k", "k") "1, 2)([=](int i) { o[i] = 0; });");
+    rewritten("k<<<1, 0>>>(x, 0, f(1, 0),\n 0 );",
+              "::simt::raw_launch(\"k\", [&](auto &&...simt_args) -> decltype(void(k"
+              "(static_cast<decltype(simt_args)>(simt_args)...))) { k"
+              "(static_cast<decltype(simt_args)>(simt_args)...); }).at(1, 0)"
+              "(x, ::simt::zero(), f(1, 0),\n ::simt::zero() );");
     static const char *const broken[] = {"# 42 \"my/k.cu\"\n<<<g, b>>>(x);\n", "# 42 \"my/k.cu\"\nk<<<g, b>>>;\n",
                                          "# 42 \"my/k.cu\"\nk<<<g, b; x >>> (y);\n"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -217,6 +222,10 @@ static void test_launches(void **state)
         assert_string_equal(err.where, "my/k.cu:42");
         assert_non_null(strstr(err.message, "a <<<...>>> launch"));
     }
+    struct scan result;
+    struct err err = {0};
+    assert_int_equal(scan("# 42 \"my/k.cu\"\nk<<<1, {2, 3}>>>(x,\n {1, 2});\n", &result, &err), -1);
+    assert_string_equal(err.message, "an argument of a <<<...>>> launch is a list in braces: name its type, T{...}");
     rewritten("k<<<1, 2>>>(x); g<<<3, 4>>>(y);", LAUNCH("k", "k") "1, 2)(x); " LAUNCH("g", "g") "3, 4)(y);");
 }
 
