@@ -119,8 +119,9 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
 /* Headers name it, for clusters, whose launches hardly ever come to it. */
 static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **)
 {
-    simt_refuse_launch("cudaLaunchKernelExC, a launch of an untyped pointer: GPU only: the types of its arguments are lost; "
-                       "<<<>>> and cudaLaunchKernelEx run");
+    simt_refuse_launch(
+        "cudaLaunchKernelExC, a launch of an untyped pointer: GPU only: the types of its arguments are lost; "
+        "<<<>>> and cudaLaunchKernelEx run");
     return cudaErrorNotSupported;
 }
 
