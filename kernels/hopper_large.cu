@@ -22,7 +22,7 @@
 //     v   the same                        24576   32768   65536
 //     barriers                              256     256     256
 //
-// Limits: one wave of tiles that is not full; kv tiles are walked from the last to the first, masked or not; few rows.
+// Limits: one wave of tiles that is not full; few rows.
 
 #include "hopper.cuh"
 
@@ -33,7 +33,7 @@ using namespace hopper;
 
 template <int head_dim, bool causal> struct Shape {
     static constexpr int D = head_dim, PANELS = D / PANEL;
-    static constexpr bool WIDE = D == 64 && !causal;
+    static constexpr bool CAUSAL = causal, WIDE = D == 64 && !causal;
     static constexpr int WARPGROUPS = WIDE ? 4 : 2, BR = 64 * WARPGROUPS, BC = WIDE ? 64 : 128;
     static constexpr int STAGES = WIDE ? 3 : 2;
     static constexpr bool TURNS = !WIDE;
@@ -185,7 +185,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
 
     const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const auto release = [&](uint32_t barrier) {
-        __syncwarp();
+        if constexpr (ASC_MODE != 0)
+            __syncwarp(); // what the probes of its lanes read; wgmma is waited for by the warp as a whole
         if (lane == 0)
             arrive(barrier);
     };
@@ -225,8 +226,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         const int seen_by_all = p.seen(first_row + warpgroup * 64 + warp * 16);
         [[maybe_unused]] const auto tile = [&](uint32_t at_) { return reinterpret_cast<T *>(raw + (at_ - address)); };
 
-        const auto weigh = [&](int kt, float(&alpha)[2]) {
-            if ((kt + 1) * BC > seen_by_all) {
+        const auto weigh = [&](auto masks, int kt, float(&alpha)[2]) {
+            if (masks && (kt + 1) * BC > seen_by_all) {
 #pragma unroll
                 for (int i = 0; i < BC / 2; i++)
                     if (COL(i) >= p.seen(first_row + ROW(i)) - kt * BC)
@@ -256,12 +257,17 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             for (int i = 0; i < BC / 2; i++)
                 s[i] = exp2_fast(fmaf(s[i], p.scale_log2, -(base_of[i / 2 % 2] * p.scale_log2)));
             ASC_RECORD(p, kt, i, BC / 2, ROW(i), COL(i), s[i]);
+            // As many chains of additions as there are registers for.
+            constexpr int CHAINS = S::WIDE ? 1 : 2;
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                l[r] *= alpha[r];
+                float sum[CHAINS] = {};
 #pragma unroll
-                for (int i = 2 * r; i < BC / 2; i += 4)
-                    l[r] += s[i] + s[i + 1];
+                for (int i = 2 * r; i < BC / 2; i += 4) {
+                    sum[0] += s[i];
+                    sum[CHAINS - 1] += s[i + 1];
+                }
+                l[r] = l[r] * alpha[r] + (CHAINS > 1 ? sum[0] + sum[CHAINS - 1] : sum[0]);
             }
             ASC_RECORD(l, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, t, l[i]);
         };
@@ -296,14 +302,14 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                                      tile(shared.v(stage))[place<BC>(r, c)]);
                 return stage;
             };
-            int k_stage = scores_arrive(0);
+            const int k_stage = scores_arrive(0);
             begin_scores(k_stage);
             wgmma_wait<0>(s);
             release(shared.free(0, k_stage));
-            weigh(last, alpha);
+            weigh(std::true_type(), last, alpha);
             round_weights();
-            for (int i = 1; i < item.tiles; i++) {
-                k_stage = scores_arrive(i);
+            const auto step = [&](auto masks, int i) {
+                const int k_stage = scores_arrive(i);
                 if (S::TURNS)
                     barrier_wait<S::CONSUMER_THREADS>(1 + warpgroup);
                 begin_scores(k_stage);
@@ -313,7 +319,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                     barrier_arrive<S::CONSUMER_THREADS>(2 - warpgroup);
                 wgmma_wait<1>(s);
                 release(shared.free(0, k_stage));
-                weigh(last - i, alpha);
+                weigh(masks, last - i, alpha);
                 wgmma_wait<0>(u);
                 ASC_RECORD(u, last - i + 1, e, D / 2, ROW(e), COL(e), u[e]);
                 release(shared.free(1, v_stage));
@@ -321,7 +327,14 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 for (int e = 0; e < D / 2; e++)
                     u[e] *= alpha[e / 2 % 2];
                 round_weights();
-            }
+            };
+            // Tiles that some row does not see all of come first; without a causal mask it is the last key's alone.
+            const int masked = S::CAUSAL ? item.tiles - max(p.seen(first_row), 0) / BC : 1;
+            int i = 1;
+            for (; S::CAUSAL && i < masked; i++)
+                step(std::true_type(), i);
+            for (; i < item.tiles; i++) // without as much as a look at the mask
+                step(std::false_type(), i);
             release(shared.q_free());
             const int v_stage = values_arrive(last);
             begin_output(v_stage, true);

@@ -80,8 +80,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
         for (int panel = 0; panel < S::PANELS; panel++)
             copy_panel(to + panel * rows * 128, map, barrier, panel * PANEL, first, of_head, batch);
     };
-    const auto copy_k = [&](int kt) { copy(sk, &p.k_map, k_full, BC, kt * BC, head / p.group); };
-    const auto copy_v = [&](int kt) { copy(sv, &p.v_map, v_full, BC, kt * BC, head / p.group); };
+    const int kv_head = p.group == 1 ? head : head / p.group; // a division is long where all wait for the first copy
+    const auto copy_k = [&](int kt) { copy(sk, &p.k_map, k_full, BC, kt * BC, kv_head); };
+    const auto copy_v = [&](int kt) { copy(sv, &p.v_map, v_full, BC, kt * BC, kv_head); };
     if (leads) {
         prefetch(&p.q_map);
         prefetch(&p.k_map);
@@ -171,6 +172,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
         wait(v_full, round);
         ASC_RECORD_SHARED_BY(v, kt, r, BC, c, D, threadIdx.x % 128, 128, (fence_async(), warpgroup_meets()),
                              tile(sv)[place<BC>(r, c)]);
+        float sum_of_tile[4] = {}; // four chains of additions
         uint32_t
             weights[BC / 4]; // sixteen keys at a time: their P V is under way while the next ones' weights are made
 #pragma unroll
@@ -181,13 +183,15 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
             ASC_RECORD(p, kt, i, 8, ROW(i), 16 * k + COL(i), s[8 * k + i]);
 #pragma unroll
             for (int i = 4 * k; i < 4 * k + 4; i++) {
-                l[i % 2] += s[2 * i] + s[2 * i + 1];
+                sum_of_tile[i % 4] += s[2 * i] + s[2 * i + 1];
                 weights[i] = two<T>(s[2 * i], s[2 * i + 1]);
             }
             wgmma_begin();
             multiply<T>(u, weights + 4 * k, matrix(sv + k * 16 * 128, BC * 128), true);
             wgmma_commit();
         }
+        l[0] += sum_of_tile[0] + sum_of_tile[2];
+        l[1] += sum_of_tile[1] + sum_of_tile[3];
         ASC_RECORD(l, kt, i, 2, warp * 16 + g + 8 * i, t, l[i]);
         wgmma_wait<0>(u);
         ASC_RECORD(u, kt, i, D / 2, ROW(i), COL(i), u[i]);
@@ -228,10 +232,13 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
             store_there(in_block(base + ends(2 + warpgroup) + r * 64, peer), m[r], l[r], got_there);
             *reinterpret_cast<float2 *>(shared + ends(warpgroup) + r * 64) = make_float2(m[r], l[r]);
         }
+    piece_of<S>(u, part, mine);
+    const int own_col = part * (D / 4) + 2 * t;
+    T *const out =
+        p.o + batch * p.q_strides.batch + head * p.q_strides.head + (first_row + own_row) * p.q_strides.row + own_col;
     __syncthreads();
     wait(got, 0);
 
-    piece_of<S>(u, part, mine);
     float weight[S::PARTS][2], top[2], sum[2]; // of this part, the other warpgroup's, the other block's two
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -269,24 +276,23 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
             mine[i + 3] += weight[from][1] * x.w;
         }
     }
+#pragma unroll
+    for (int i = 0; i < OWN; i += 2) {
+        const int row = ROW(i), col = own_col + i / 4 * 8;
+        if (first_row + row >= p.q_len)
+            continue;
+        __align__(4) T values[2];
+        *reinterpret_cast<uint32_t *>(values) = two<T>(mine[i], mine[i + 1]);
+        ASC_RECORD(o, 0, e, 2, row, col + e, values[e]);
+        *reinterpret_cast<uint32_t *>(out + i / 2 % 2 * 8 * p.q_strides.row + i / 4 * 8) =
+            *reinterpret_cast<const uint32_t *>(values);
+    }
     const int row_of_lse = own_row + 8 * t; // lane t = 0 tells the first row's, lane t = 1 the second's
     if (part == 0 && t < 2 && first_row + row_of_lse < p.q_len) {
         const float sum_own = t ? sum[1] : sum[0], top_own = t ? top[1] : top[0];
         float lse = sum_own > 0.0f ? top_own * p.scale + __logf(sum_own) : -INFINITY;
         p.lse[(static_cast<int64_t>(batch) * p.heads + head) * p.q_len + first_row + row_of_lse] = lse;
         ASC_RECORD_ROW(lse, 0, row_of_lse, true, lse);
-    }
-#pragma unroll
-    for (int i = 0; i < OWN; i += 2) {
-        const int row = ROW(i), col = part * (D / 4) + COL(i);
-        if (first_row + row >= p.q_len)
-            continue;
-        __align__(4) T values[2];
-        *reinterpret_cast<uint32_t *>(values) = two<T>(mine[i], mine[i + 1]);
-        ASC_RECORD(o, 0, e, 2, row, col + e, values[e]);
-        *reinterpret_cast<uint32_t *>(p.o + batch * p.q_strides.batch + head * p.q_strides.head +
-                                      (first_row + row) * p.q_strides.row + col) =
-            *reinterpret_cast<const uint32_t *>(values);
     }
 }
 

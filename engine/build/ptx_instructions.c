@@ -276,7 +276,10 @@ static int write_value(struct reader *r, struct token t, int written)
                 fputs(special_registers[i].value, code);
                 return 0;
             }
-        return refuse(r, t.text, "register ", t.text + 1, t.n - 1);
+        const struct token own = {t.text + 2, t.n - 2};
+        if (!is_declared(r, own))
+            return refuse(r, t.text, "register ", t.text + 1, t.n - 1);
+        t = own;
     }
     if (written && is(t, "_")) {
         fputs("simt_ptx::ignored()", code);
@@ -527,7 +530,11 @@ static int take_registers(struct reader *r)
     if (is(type, "b64") || is(type, "u64") || is(type, "s64"))
         name = "uint64_t";
     do {
-        const struct token t = take_register(r);
+        struct token t = take_register(r);
+        if (t.n > 2 && t.text[0] == '%' && t.text[1] == '%') { /* %rx, as an asm statement has to write it */
+            t.text += 2;
+            t.n -= 2;
+        }
         if (!name || !t.n || *t.text == '%' || *t.text == '-' || strchr(".<", *r->at) || r->n_declared == REGISTERS_MAX)
             return refuse(r, begin, "", begin, strcspn(begin, ";\n"));
         r->declared[r->n_declared++] = t;

@@ -1,4 +1,5 @@
-/* A kernel of kernels/ as a library: no probes, no attnscope. Built with -DKERNEL='"kernels/x.cu"'; bursts.py loads it. */
+/* A kernel of kernels/ as a library: no probes, no attnscope. Built with -DKERNEL='"kernels/x.cu"'; bursts.py loads it.
+ */
 #define ASC_BUILD 1
 #include "attnscope.h"
 

@@ -1,6 +1,6 @@
-/* Cooperative groups of a cluster and of one block: the block, tiles of up to 32 threads, the lanes that run together (CUDA C++
-   Programming Guide, Cooperative Groups). A group of a warp is a set of its lanes; ranks count its lanes from the
-   lowest. Groups of a grid are GPU only: gpu_only.def. */
+/* Cooperative groups of a cluster and of one block: the block, tiles of up to 32 threads, the lanes that run together
+   (CUDA C++ Programming Guide, Cooperative Groups). A group of a warp is a set of its lanes; ranks count its lanes from
+   the lowest. Groups of a grid are GPU only: gpu_only.def. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 

@@ -123,6 +123,30 @@ static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataT
     return CUDA_SUCCESS;
 }
 
+template <class T> static inline CUresult simt_fill(CUdeviceptr to, T value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)(uintptr_t)to + i * sizeof value, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+static inline CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream)
+{
+    return simt_fill(to, value, n);
+}
+static inline CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t n, CUstream)
+{
+    return simt_fill(to, value, n);
+}
+static inline CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n, CUstream)
+{
+    return simt_fill(to, value, n);
+}
+static inline CUresult cuGetErrorString(CUresult, const char **text)
+{
+    *text = "an error of the driver API";
+    return CUDA_SUCCESS;
+}
+
 /* There is no driver to ask for other functions. */
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess, cudaDriverEntryPointSymbolNotFound };
 enum { cudaEnableDefault };

@@ -137,6 +137,29 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, v
     return cudaGetLastError();
 }
 
+/* Headers name it, for clusters, whose launches hardly ever come to it. */
+static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **)
+{
+    simt_refuse_launch(
+        "cudaLaunchKernelExC, a launch of an untyped pointer: GPU only: the types of its arguments are lost; "
+        "<<<>>> and cudaLaunchKernelEx run");
+    return cudaErrorNotSupported;
+}
+
+/* As many as an H100 has multiprocessors for, with a block on each. */
+template <class Kernel>
+static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, Kernel, const cudaLaunchConfig_t *config)
+{
+    unsigned blocks = 1;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
+            const auto &of = config->attrs[i].val.clusterDim;
+            blocks = of.x * of.y * of.z;
+        }
+    *clusters = blocks ? 132 / (int)blocks : 0;
+    return cudaSuccess;
+}
+
 /* Runs kernel<<<grid, block, shared_bytes>>>(args...) to its end: 0, or -1 with simt_error(). */
 template <class... Params, class... Args>
 static inline int simt_launch_kernel(const char *name, void (*kernel)(Params...), dim3 grid, dim3 block,

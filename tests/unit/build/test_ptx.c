@@ -66,6 +66,11 @@ static void test_statements(void **state)
         "simt_ptx::tma_store<2>(simt_ptx::bits<uint64_t>(simt_op0), simt_ptx::regs<uint32_t, "
         "2>{{simt_ptx::bits<uint32_t>(simt_op1), simt_ptx::bits<uint32_t>(simt_op2)}}, simt_ptx::address(simt_op3, "
         "simt_ptx::offset(0))); } while (0);");
+    /* A register called %rx, as CUTLASS has it; special ones come first. */
+    becomes("asm(\"{ .reg .b32 %%rx; mov.u32 %%rx, %%laneid; setmaxnreg.dec.sync.aligned.u32 %%rx; }\");",
+            "do { { [[maybe_unused]] uint32_t simt_reg_rx; simt_reg_rx = 0; simt_ptx::put(simt_ptx::copy<uint32_t>("
+            "simt_ptx::bits<uint32_t>(simt_lane())), simt_reg_rx); simt_ptx::set_registers<false>("
+            "simt_ptx::bits<uint32_t>(simt_reg_rx)); } } while (0);");
     becomes("puts(\"asm(x)\"); asm(\"cp.async.wait_all;\");",
             "puts(\"asm(x)\"); do { simt_ptx::cp_async_wait_all(); } while (0);");
 }
