@@ -281,9 +281,13 @@ static int rank_folder(struct ranking *r, const char *folder, struct err *err)
 
 /* ---- what came of it ---- */
 
+struct timed {
+    json_t *entry;
+};
+
 static int faster(const void *a, const void *b)
 {
-    const double x = median_of(*(json_t *const *)a), y = median_of(*(json_t *const *)b);
+    const double x = median_of(((const struct timed *)a)->entry), y = median_of(((const struct timed *)b)->entry);
     return (x > y) - (x < y);
 }
 
@@ -291,16 +295,16 @@ static int faster(const void *a, const void *b)
 static void sort_entries(struct ranking *r)
 {
     const size_t all = json_array_size(r->kept);
-    json_t **order = calloc(all + 1, sizeof *order);
+    struct timed *order = calloc(all + 1, sizeof *order);
     size_t n = 0;
     if (!order)
         end_without_memory();
     for (size_t i = 0; i < all && r->problem; i++)
         if (is_here(r, json_array_get(r->kept, i)))
-            order[n++] = json_array_get(r->kept, i);
+            order[n++].entry = json_array_get(r->kept, i);
     qsort(order, n, sizeof *order, faster);
     for (size_t i = 0; i < n && i < (size_t)r->o->rank; i++) {
-        json_t *entry = json_copy(order[i]);
+        json_t *entry = json_copy(order[i].entry);
         const bool measured = json_is_true(json_object_get(entry, "new"));
         json_object_del(entry, "new");
         json_object_set_new(entry, "rank", json_integer((json_int_t)i + 1));

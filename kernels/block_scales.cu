@@ -291,8 +291,7 @@ ASC_KERNEL(block_scales)
     kernel.k_dtypes = kernel.v_dtypes = codes;
     kernel.o_dtype = ASC_F16;
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD);
-    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) |
-                       ASC_SUPPORTS(NEW_KEYS);
+    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) | ASC_SUPPORTS(NEW_KEYS);
     kernel.tensors = ASC_SUPPORTS(HEAD_DIM_V) | ASC_SUPPORTS(SCALE_DIMS);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
