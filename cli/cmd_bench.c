@@ -1,4 +1,5 @@
 /* attnscope bench: how long a kernel takes on the GPU, and what its probes cost. */
+#include "cli/bench_rank.h"
 #include "cli/options.h"
 #include "cli/report.h"
 
@@ -326,5 +327,11 @@ static int bench_all(const struct options *o, struct err *err)
 
 int command_bench(const struct options *o, struct err *err)
 {
+    if (o->keep && !o->rank)
+        return err_set(err, ERR_USAGE, "--keep", "needs --rank N");
+    if (o->rank)
+        return bench_rank(o, err);
+    if (o->n_files > 1)
+        return err_set(err, ERR_USAGE, "bench", "takes one file without --rank N, found '%s' as well", o->files[1]);
     return o->all ? bench_all(o, err) : bench_file(o, err);
 }

@@ -270,6 +270,11 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_ALL:
         o->all = true;
         return 0;
+    case OPTION_RANK:
+        return parse_count("--rank", value, 1, 1000, &o->rank, err);
+    case OPTION_KEEP:
+        o->keep = value;
+        return 0;
     case OPTION_REPEAT:
         return parse_repeat(value, o, err);
     case OPTION_EXACT:
@@ -341,7 +346,7 @@ static int check_files(const struct options *o, const char *first, struct err *e
     if (o->all && o->n_files)
         return err_set(err, ERR_USAGE, "--all", "takes no file, found '%s'", o->files[0]);
     if (o->all)
-        return 0;
+        return o->rank ? err_set(err, ERR_USAGE, "--rank", "is of files and folders: --all takes none") : 0;
     if (!*wanted && o->n_files)
         return err_set(err, ERR_USAGE, command_rows[o->command].name, "takes no file, found '%s'", o->files[0]);
     if (!first && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* the last ones are offered */

@@ -35,6 +35,8 @@ struct options {
     enum command command;
     bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, rerun, times, merge, yes, list;
     int repeat;           /* launches that bench times */
+    int rank;             /* kernels that bench lists; 0: not given */
+    const char *keep;     /* where it keeps them; NULL: not given */
     uint64_t limit_bytes; /* most that a bundle's trace takes; 0: not given */
     double time_s;        /* most for each kernel that check runs, or for a sweep; 0: not given */
     int runs;             /* most points of a sweep; 0: not given */

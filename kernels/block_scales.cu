@@ -1,7 +1,8 @@
 // block_scales: K and V, and Q where it is too, as codes with a scale for each block of a head: scale_rows rows of it
 // by scale_dims elements of each. A scale for each page, each token, 16 elements of a row or the whole head are the
 // same code: it asks where the scale of an element stands, element by element. Sequences have lengths of their own, and
-// keys lie one behind the other or in pages; scales go by the row of the sequence, wherever its page is.
+// keys lie one behind the other or in pages; scales go by the row of the sequence, wherever its page is. New keys come
+// as codes too, and are appended to the cache as they are: each block writes all of its kv head before it reads any.
 //
 // A block is 8 warps on one 32-row q tile, four rows a warp, a key a lane. Codes become f16 values as they come into
 // shared memory; from there on it is v2b_scalar in small.
@@ -41,6 +42,9 @@ struct Problem {
     const int32_t *q_lens, *kv_lens, *cu_seqlens_q, *cu_seqlens_k, *page_table;
     int group, q_len, kv_len, page_size, table_pages, causal;
     float scale;
+    const int32_t *cache_lens; // NULL: there is nothing to append
+    const uint8_t *k_new, *v_new;
+    asc_strides k_new_strides, v_new_strides;
 };
 
 // What a code is worth before its scale.
@@ -66,10 +70,15 @@ struct Rows {
     const int32_t *pages; // NULL: one row behind the other
     int page_size;
 
+    __device__ int64_t begin(int row) const
+    {
+        return pages ? first + pages[row / page_size] * page_stride + row % page_size * of->strides.row
+                     : first + row * of->strides.row;
+    }
+
     __device__ float operator()(int row, int d) const
     {
-        const int64_t at = pages ? first + pages[row / page_size] * page_stride + row % page_size * of->strides.row
-                                 : first + row * of->strides.row;
+        const int64_t at = begin(row);
         if (of->type == ASC_F16)
             return __half2float(static_cast<const __half *>(of->data)[at + d]);
         const float value = decode(of->type, static_cast<const uint8_t *>(of->data)[at + d]);
@@ -97,6 +106,18 @@ __device__ void load_tile(__half *tile, const Rows &from, int first, int rows)
     }
 }
 
+// New keys, which follow key `old` - 1, or their values into the cache.
+__device__ void append(const Rows &to, const uint8_t *from, const asc_strides &strides, int batch, int kv_head, int old,
+                       int end)
+{
+    uint8_t *cache = static_cast<uint8_t *>(const_cast<void *>(to.of->data));
+    from += batch * strides.batch + kv_head * strides.head;
+    for (int i = threadIdx.x; i < (end - old) * to.of->cols; i += THREADS) {
+        const int row = i / to.of->cols, d = i % to.of->cols;
+        cache[to.begin(old + row) + d] = from[row * strides.row + d];
+    }
+}
+
 __global__ void __launch_bounds__(THREADS) block_scales(Problem p)
 {
     __shared__ __half sq[BR * LD], sk[BC * LD], sv[BC * LD];
@@ -114,6 +135,10 @@ __global__ void __launch_bounds__(THREADS) block_scales(Problem p)
     const Rows v = rows_of(p.v, batch, head / p.group, p.cu_seqlens_k, pages, p.page_size);
     ASC_AT(batch, head, q_tile);
 
+    if (p.cache_lens) {
+        append(k, p.k_new, p.k_new_strides, batch, head / p.group, p.cache_lens[batch], kv_len);
+        append(v, p.v_new, p.v_new_strides, batch, head / p.group, p.cache_lens[batch], kv_len);
+    }
     load_tile(sq, q, q_tile * BR, q_len);
     if (threadIdx.x < BR) {
         sm[threadIdx.x] = -INFINITY;
@@ -246,7 +271,12 @@ const char *launch(const asc_problem *problem, void *stream)
                          p.page_size,
                          asc_table_pages(problem),
                          p.causal,
-                         p.scale};
+                         p.scale,
+                         p.cache_lens,
+                         static_cast<const uint8_t *>(p.k_new),
+                         static_cast<const uint8_t *>(p.v_new),
+                         asc_strides_of_new(problem, 0),
+                         asc_strides_of_new(problem, 1)};
     return ASC_LAUNCH(block_scales, grid_of(problem, BR), THREADS, 0, stream, all);
 }
 
@@ -261,7 +291,7 @@ ASC_KERNEL(block_scales)
     kernel.k_dtypes = kernel.v_dtypes = codes;
     kernel.o_dtype = ASC_F16;
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD) | ASC_SUPPORTS(THD);
-    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES);
+    kernel.sequences = ASC_SUPPORTS(Q_LENS) | ASC_SUPPORTS(KV_LENS) | ASC_SUPPORTS(PAGES) | ASC_SUPPORTS(NEW_KEYS);
     kernel.tensors = ASC_SUPPORTS(HEAD_DIM_V) | ASC_SUPPORTS(SCALE_DIMS);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;

@@ -1,6 +1,7 @@
 // flex: v2b_scalar with a mask of any shape and a formula of the score, as FlexAttention makes them. The mask comes as
 // bytes, one for each query and key; a kv tile of which no row of the block sees a key is left out. The formulas of the
-// score stand in the code, as a compiler would have put them there: a problem with another one is declined.
+// score stand in the code, as a compiler would have put them there: a problem with another one is declined. An
+// attention bias is added behind them.
 //
 // A block is 8 warps on one 64-row q tile.
 //
@@ -40,6 +41,8 @@ struct Mask {
     const uint8_t *first; // NULL: there is none
     asc_strides stride;
     int formula;
+    const float *bias; // NULL: there is none
+    asc_strides by;
 
     __device__ const uint8_t *of(int batch, int head) const
     {
@@ -128,6 +131,8 @@ template <class T, int D> __global__ void __launch_bounds__(THREADS) flex(Params
             for (int c = 0; c < 2; c++) {
                 const int j = kt * BC + lane + 32 * c;
                 s[c] = score_mod(of.formula, s[c] * p.scale, head, i, j);
+                if (of.bias && i < p.q_len && j < p.kv_len)
+                    s[c] += of.bias[batch * of.by.batch + head * of.by.head + i * of.by.row + j];
                 if (!sees(p, of, mask, i, j))
                     s[c] = -INFINITY;
             }
@@ -209,7 +214,8 @@ const char *launch(const asc_problem *problem, void *stream)
     return for_instance(problem, [&](auto type, auto head_dim) {
         using T = decltype(type);
         constexpr int D = head_dim;
-        const Mask mask = {problem->mask, asc_mask_strides(problem), formula_of(problem)};
+        const Mask mask = {problem->mask, asc_mask_strides(problem), formula_of(problem), problem->bias,
+                           asc_bias_strides(problem)};
         const size_t shared = 3 * 64 * (D + 2) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
         return ASC_LAUNCH((flex<T, D>), grid_of(problem, BR), THREADS, shared, stream, params_of<Params<T>>(problem),
                           mask);
@@ -224,7 +230,7 @@ ASC_KERNEL(flex)
     kernel.launch = launch;
     kernel.dtypes = ASC_SUPPORTS(F16) | ASC_SUPPORTS(BF16);
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
-    kernel.biases = ASC_SUPPORTS(MASK) | ASC_SUPPORTS(SCORE_MOD);
+    kernel.biases = ASC_SUPPORTS(MASK) | ASC_SUPPORTS(SCORE_MOD) | ASC_SUPPORTS(BIAS);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;
     kernel.conventions.m_unit = ASC_UNIT_SCALED;
     kernel.conventions.empty_lse_negative = 1;

@@ -264,7 +264,6 @@ static enum outcome ask_where(struct run *run)
 static void wait_for_outcome(struct run *run, double limit_s)
 {
     double cancel_until = 0;
-    run->began_at = run->advanced_at = clock_seconds();
     while (run->outcome == OUTCOME_NONE) {
         child_pass_log(run->c, run->progress, false);
         take_messages(run);
@@ -512,6 +511,7 @@ int child_run(struct child *c, struct trace *t, double limit_s, const struct run
     run.id = ++c->last_id;
     if (take_memory(&run, err) != 0)
         return -1;
+    run.began_at = run.advanced_at = clock_seconds(); /* a small one may have ended before send_run() returns */
     if (send_run(&run))
         run.outcome = errno == EPIPE || errno == ECONNRESET ? OUTCOME_GONE : OUTCOME_BROKEN;
     wait_for_outcome(&run, limit_s);

@@ -184,3 +184,33 @@ void choices_free(struct choices *c)
     free(c->define);
     *c = (struct choices){0};
 }
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int measure_launches(const struct runner_paths *paths, const struct scenario *scenario,
+                     const struct bench_request *request, const struct runner_progress *progress, struct timing *out,
+                     struct err *err)
+{
+    enum { LEAST = 3, MOST = 1000 };
+    double seconds[MOST], spent = 0;
+    struct recorder r = {0};
+    struct trace *t = NULL;
+    int n = 0, failed = record_open(&r, paths, scenario, PROBES_NONE, false, progress, &t, err);
+    runner_report(progress, STEP_MEASURING, 0, 0);
+    for (int i = 0; i <= request->repeats && i <= MOST && !failed && (n < LEAST || spent < request->limit_s); i++) {
+        failed = child_run(r.child, t, scenario->limit_s, progress, err);
+        if (i > 0 && !failed) { /* the first one touches all memory */
+            spent += t->info.seconds;
+            seconds[n++] = t->info.seconds;
+        }
+    }
+    trace_free(t);
+    recorder_free(&r);
+    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
+    *out = (struct timing){n ? (seconds[(n - 1) / 2] + seconds[n / 2]) / 2 : NAN, n ? seconds[0] : NAN, n};
+    return failed ? -1 : 0;
+}

@@ -34,6 +34,10 @@ struct bench_line {
 /* -1 with line->err as well: this build could not be measured. */
 int measure_bench(const struct runner_paths *paths, const struct scenario *scenario, enum bench_build build,
                   const struct bench_request *request, const struct runner_progress *progress, struct bench_line *line);
+/* Launches without probes on the backend of the scenario, timed by the clock: what there is on the CPU executor. */
+int measure_launches(const struct runner_paths *paths, const struct scenario *scenario,
+                     const struct bench_request *request, const struct runner_progress *progress, struct timing *out,
+                     struct err *err);
 void measure_bench_free(struct bench_line *line);
 
 /* What a kernel leaves to its build: the ASC_CHOICES lines of its source. */

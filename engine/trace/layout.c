@@ -339,8 +339,9 @@ int problem_check_new_keys(const struct asc_problem *p, const char *where, struc
         return err_set(err, ERR_INPUT, where,
                        "new_keys: expected a cache, of pages or in the layout BHLD or BLHD, found %s",
                        p->lie == ASC_PACKED_QKV ? "packed-qkv" : "THD without pages");
-    if (dtype_is_code((enum dtype)p->k_dtype) || dtype_is_code((enum dtype)p->v_dtype))
-        return err_set(err, ERR_INPUT, where, "new_keys: expected K and V of values, found codes");
+    if (p->k_dtype == DTYPE_E2M1 || p->v_dtype == DTYPE_E2M1)
+        return err_set(err, ERR_INPUT, where,
+                       "new_keys: expected K and V whose elements have bytes of their own, found e2m1");
     return 0;
 }
 

@@ -43,13 +43,19 @@ static void record(int channel, int head, int q_tile, int kv, int row, int col, 
     *reinterpret_cast<uint64_t *>(stamp) = 1 + kv;
 }
 
-/* What stands beside the products: a bias for each head, and ALiBi. */
+/* What stands beside the products: a bias for each head, and ALiBi; or a mask of each head; or a formula. */
 static struct {
     std::vector<float> bias, slopes;
+    std::vector<uint8_t> mask;
+    bool formula;
 } terms;
 
 static float term(int head, int i, int j)
 {
+    if (!terms.mask.empty() && !terms.mask[(head * LENGTH + i) * LENGTH + j])
+        return -INFINITY;
+    if (terms.formula)
+        return -0.125f * fabsf(float(i - j));
     if (terms.bias.empty())
         return 0;
     return terms.bias[(head * LENGTH + i) * LENGTH + j] - terms.slopes[head] * fabsf(float(i - j));
@@ -97,6 +103,45 @@ static void attention(const float *q, const float *k, const float *v, const asc_
             for (int d = 0; d < D; d++)
                 o[h * o_head + i * o_row + d] = u[d] / l;
             lse[h * LENGTH + i] = m + logf(l);
+        }
+}
+
+/* Rows of codes, and how they are described. */
+static const struct coding {
+    const char *what, *problem;
+    int rows, dims; /* of a scale; 0: all of a head */
+    float tensor;
+} codings[] = {{"codes", R"("dtype": "u8")", 0, 0, 1},
+               {"s8", R"("dtype": "s8")", 0, 0, 1},
+               {"s8-as-u8", R"("dtype": "u8")", 0, 0, 1},
+               {"mxfp8", R"("dtype": "e4m3", "scale_rows": 1, "scale_dims": 8, "scale_type": "e8m0")", 1, 8, 1},
+               {"mxfp4", R"("dtype": "e2m1", "scale_rows": 1, "scale_dims": 8, "scale_type": "e8m0")", 1, 8, 1},
+               {"nvfp4", R"("dtype": "e2m1", "scale_rows": 1, "scale_dims": 8, "scale_type": "e4m3",
+                "q_tensor_scale": 0.5, "k_tensor_scale": 0.5, "v_tensor_scale": 0.5)",
+                1, 8, 0.5f}};
+
+static float decode(const std::string &what, uint8_t code)
+{
+    const int magnitude = code & 7, exponent = code >> 3 & 15;
+    if (what == "codes")
+        return float(code - 128);
+    if (what.substr(0, 2) == "s8")
+        return float(int8_t(code));
+    const float of_e4m3 = exponent ? ldexpf(1 + magnitude / 8.0f, exponent - 7) : ldexpf(magnitude / 8.0f, -6);
+    const float of_e2m1 = magnitude < 2 ? 0.5f * magnitude : ldexpf(1 + 0.5f * (magnitude & 1), (magnitude >> 1) - 1);
+    return what == "mxfp8" ? code & 128 ? -of_e4m3 : of_e4m3 : code & 8 ? -of_e2m1 : of_e2m1;
+}
+
+/* Q or K as RoPE turns it, pairs i and i + D / 2. */
+static void turn(std::vector<float> &rows)
+{
+    for (size_t row = 0; row < rows.size() / D; row++)
+        for (int i = 0; i < D / 2; i++) {
+            const double angle = double(row % LENGTH) * pow(10000.0, -2.0 * i / D);
+            const float c = float(cos(angle)), s = float(sin(angle));
+            float *x = &rows[row * D + i], *y = x + D / 2, before = *x;
+            *x = before * c - *y * s;
+            *y = before * s + *y * c;
         }
 }
 
@@ -170,15 +215,24 @@ int main(int argc, char **argv)
         tensors.k.stride[3] = 2;
     if (what == "no-v")
         tensors.v.data = nullptr;
-    /* Codes around 128 with a scale for each head; the kernel multiplies what they stand for. */
+    /* The kernel multiplies what codes stand for. */
+    const coding *coded = nullptr;
+    for (const coding &one : codings)
+        if (what == one.what)
+            coded = &one;
     std::vector<uint8_t> codes[3];
     std::vector<float> scales[3];
     asc_tensor *const of_scales[] = {&tensors.q_scale, &tensors.k_scale, &tensors.v_scale};
-    for (int i = 0; i < 3 && what == "codes"; i++) {
+    for (int i = 0; i < 3 && coded; i++) {
+        const int share = coded->rows ? coded->dims : LENGTH * D,
+                  bits = what.substr(1) == "xfp4" || what == "nvfp4" ? 15 : 255;
         scales[i] = {0.0078125f * float(1 + i), 0.015625f};
+        for (int e = 0; coded->rows && e < HEADS * LENGTH * D / share; e++)
+            scales[i].resize(size_t(e) + 1, 0), scales[i][size_t(e)] = ldexpf(1, rand() % 3 - (bits == 255 ? 7 : 2));
         for (int e = 0; e < HEADS * LENGTH * D; e++) {
-            codes[i].push_back(uint8_t(rand()));
-            data[i][e] = float(codes[i][e] - 128) * scales[i][e / (LENGTH * D)];
+            const int code = rand() & bits;
+            codes[i].push_back(uint8_t(what == "mxfp8" && (code & 127) == 127 ? code & 128 : code));
+            data[i][e] = decode(what, codes[i][e]) * scales[i][e / share] * coded->tensor;
         }
         inputs[i]->data = codes[i].data();
         of_scales[i]->data = scales[i].data();
@@ -190,15 +244,31 @@ int main(int argc, char **argv)
         tensors.bias.data = terms.bias.data();
         tensors.alibi.data = terms.slopes.data();
     }
+    if (what == "mask") {
+        for (int e = 0; e < HEADS * LENGTH * LENGTH; e++)
+            terms.mask.push_back(e % LENGTH == 0 || rand() % 3);
+        tensors.mask.data = terms.mask.data();
+    }
+    terms.formula = what == "score-mod";
+    std::vector<float> given[2] = {data[0], data[1]};
+    if (what == "rope")
+        for (int i = 0; i < 2; i++) {
+            turn(data[i]);
+            inputs[i]->data = given[i].data();
+        }
     std::string json = R"({"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"},
         "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
         "capture": {"path": ")" +
                        std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
-    if (what == "codes" || what == "terms")
-        json.replace(json.find(R"("dtype": "f32")"), 14,
-                     what == "codes" ? R"("dtype": "u8")"
-                                     : R"("dtype": "f32", "has_alibi": 1, "bias_kind": "per-head")");
-    if (what == "codes")
+    const char *more = coded                 ? coded->problem
+                       : what == "terms"     ? R"("dtype": "f32", "has_alibi": 1, "bias_kind": "per-head")"
+                       : what == "mask"      ? R"("dtype": "f32", "mask_kind": "per-head")"
+                       : what == "score-mod" ? R"--("dtype": "f32", "score_mod": "s - 0.125 * abs(i - j)")--"
+                       : what == "rope"
+                           ? R"("dtype": "f32", "rope": "half", "rope_dim": 16, "rope_offset": 0, "rope_base": 10000)"
+                           : R"("dtype": "f32")";
+    json.replace(json.find(R"("dtype": "f32")"), 14, more);
+    if (coded)
         json.insert(json.find(R"("plan")"), R"("types": {"o": "f32"}, )");
     if (what == "json")
         json = argv[3];

@@ -114,6 +114,26 @@ class Capture(fake_driver.WithDriver):
         self.assertEqual(trace.tensors["input.k"]["dtype"], "U8")
         self.assertEqual(trace.values("input.k_scale", 0, 2), [0.015625, 0.015625])
 
+    def test_formats_masks_and_formulas(self):
+        for what, said in (("s8", " s8 "), ("mxfp8", " e4m3 "), ("mxfp4", " e2m1 "), ("nvfp4", " e2m1 "), ("mask", " mask "),
+                           ("score-mod", " score_mod "), ("rope", " rope half ")):
+            with self.subTest(what):
+                self.assertIn(said, self.clean(what).splitlines()[0] + " ")
+        self.assertEqual(self.run_host("s8-as-u8").returncode, 0)
+        status, report = self.judge()
+        self.assertEqual(status, 1, report)
+        self.assertIn("S is the first bad stage", report)
+        self.trace.unlink()
+        problem = '{"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, %s}, "plan": {"br": 8, "bc": 8}, "capture": {"path": "t"}}'
+        for words, of_problem in (
+                ("scales of e8m0 are those of e4m3, e5m2 or e2m1", '"dtype": "u8", "scale_type": "e8m0"'),
+                ("scale_type", '"dtype": "e4m3", "scale_type": "e5m2"'),
+                ("found codes", '"dtype": "s8", "rope": "half", "rope_dim": 16, "rope_offset": 0, "rope_base": 10000'),
+                ("score_mod", '"dtype": "f32", "score_mod": "s + x"'),
+                ("mask", '"dtype": "f32", "mask_kind": "per-head"')):
+            with self.subTest(of_problem):
+                self.refused(words, "json", problem % of_problem)
+
     def test_bias_and_slopes(self):
         self.clean("terms")
         trace = Trace(self.trace)

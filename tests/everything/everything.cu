@@ -176,18 +176,30 @@ struct Everything {
         const int64_t at = static_cast<int64_t>(position) * pairs + pair;
         return second ? x * p.rope_cos[at] + y * p.rope_sin[at] : x * p.rope_cos[at] - y * p.rope_sin[at];
     }
+    __device__ void copy_code(void *cache, int64_t at, const void *from, const asc_strides &s, int batch, int head,
+                              int i, int d) const
+    {
+        static_cast<uint8_t *>(cache)[at] =
+            static_cast<const uint8_t *>(from)[s.batch * batch + s.head * head + s.row * i + d];
+    }
     // Writes the new keys from `first` to `end` - 1 into the cache. Whoever attends to them does, with the same bits.
     template <class T> __device__ void append(int batch, int head, int first, int end, int lane) const
     {
         const int old = p.cache_lens[batch];
         for (int key = max(first, old); key < end; key++) {
-            T *k = static_cast<T *>(p.k_cache) + key_at(p.k_strides, batch, head, key);
-            T *v = static_cast<T *>(p.v_cache) + key_at(p.v_strides, batch, head, key);
+            const int64_t k = key_at(p.k_strides, batch, head, key), v = key_at(p.v_strides, batch, head, key);
             const auto row = [&](int d) { return new_element(p.k_new, p.k_dtype, k_new, batch, head, key - old, d); };
             for (int d = lane; d < p.head_dim; d += LANES)
-                store(k[d], turned(p.rope_offset + key, d, row));
+                if (p.k_scale)
+                    copy_code(p.k_cache, k + d, p.k_new, k_new, batch, head, key - old, d);
+                else
+                    store(static_cast<T *>(p.k_cache)[k + d], turned(p.rope_offset + key, d, row));
             for (int d = lane; d < p.head_dim_v && !p.v_in_k; d += LANES)
-                store(v[d * p.v_strides.col], new_element(p.v_new, p.v_dtype, v_new, batch, head, key - old, d));
+                if (p.v_scale)
+                    copy_code(p.v_cache, v + d * p.v_strides.col, p.v_new, v_new, batch, head, key - old, d);
+                else
+                    store(static_cast<T *>(p.v_cache)[v + d * p.v_strides.col],
+                          new_element(p.v_new, p.v_dtype, v_new, batch, head, key - old, d));
         }
     }
     __device__ float *part(int batch, int head, int query, int split) const

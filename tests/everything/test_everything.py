@@ -84,7 +84,7 @@ class Everything(InFolder):
         for shape, expected in (
                 (("new_keys=3", "layout=THD", *lens), "expected a cache, of pages or in the layout BHLD or BLHD, found THD without pages"),
                 (("new_keys=3", "layout=BLHD", "strides=packed-qkv"), "found packed-qkv"),
-                (("new_keys=3", "k_dtype=e4m3"), "expected K and V of values, found codes"),
+                (("new_keys=3", "k_dtype=e2m1"), "expected K and V whose elements have bytes of their own, found e2m1"),
                 (("new_keys=41", *lens), "expected 41 keys or more of each sequence (new_keys), found 40 of sequence 1"),
                 (("new_keys=600",), "must be 0 to kv_len (512)"),
                 (("dropout=0.5", "v_dtype=e4m3"), "dropout where there are codes"),

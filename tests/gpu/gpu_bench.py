@@ -71,6 +71,17 @@ class Bench(unittest.TestCase):
         for word in ("plain", "probes off", "capture", "full capture", "median", "the copy engine"):
             self.assertIn(word, done.stdout)
 
+    def test_rank(self):
+        names = ["kernels/v2b_scalar.cu", "kernels/v2c_wmma.cu", "scenarios/bugs/double-scale.ini"]
+        done = attnscope("bench", "--backend", "gpu", "--json", "--rank", "2", "--shape", "1,8,512,64", *names)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["time"], found["failed"]), ("cuda-events", []))
+        self.assertIn("sm_", found["device"])
+        self.assertEqual([Path(entry["kernel"]).name for entry in found["ranked"]], ["v2c_wmma.cu", "v2b_scalar.cu"])
+        self.assertTrue(all(1e-6 < entry["min"] <= entry["median"] < 10 for entry in found["ranked"]))
+        self.assertIn("scaled-twice", found["wrong"][0]["found"])
+
     def test_every_kernel(self):
         found = bench("--all", "--shape", "1,8,512,64")
         self.assertEqual(sorted({rung["kernel"] for rung in found}),

@@ -205,7 +205,7 @@ static void add_all(struct random *r, struct problem *p)
     const int batch = 1 + draw(r, 3), d = widths[draw(r, 7)], dv = draw(r, 2) ? d : widths[draw(r, 7)];
     const int kind = draw(r, 6), codes = kind < 3 ? 0 : kind - 2;
     const bool v_in_k = dv <= d && codes != 1 && draw(r, 5) == 0, rope = !v_in_k && codes < 2 && draw(r, 2);
-    const bool thd = draw(r, 3) == 0, new_keys = !codes && draw(r, 2), in_pages = (new_keys && thd) || draw(r, 3) == 0;
+    const bool thd = draw(r, 3) == 0, new_keys = draw(r, 2), in_pages = (new_keys && thd) || draw(r, 3) == 0;
     const char *way = CHOOSE(r, "contiguous", "padded", "v-transposed");
     add_types(r, p, codes, v_in_k);
     add(p, "shape.batch=%d", batch);

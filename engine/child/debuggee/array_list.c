@@ -146,7 +146,15 @@ bool array_list_wrote_between(const struct asc_problem *problem, enum dtype dtyp
     return count_written(&c, 0, t.elements) > c.written;
 }
 
-/* What no sequence uses is NaN: in bytes, the NaN of e4m3 and e5m2. -1: no memory. */
+void array_list_nan(unsigned char *at, size_t bytes, size_t item)
+{
+    if (item == 1)
+        memset(at, 0x7F, bytes);
+    for (size_t i = 0; item > 1 && i < bytes; i += 2)
+        memcpy(at + i, &(uint16_t){UNWRITTEN_16}, 2);
+}
+
+/* What no sequence uses is NaN. -1: no memory. */
 static int make_array(const struct placed *t, int i, struct array_list *list)
 {
     const size_t item = dtype_bytes((enum dtype)list->dtype[i]);
@@ -156,11 +164,7 @@ static int make_array(const struct placed *t, int i, struct array_list *list)
     unsigned char *made = malloc(list->bytes[i] + 1);
     if (!made)
         return -1;
-    if (item == 1)
-        memset(made, 0x7F, list->bytes[i]);
-    else
-        for (size_t at = 0; at < list->bytes[i]; at += 2)
-            memcpy(made + at, &(uint16_t){UNWRITTEN_16}, 2);
+    array_list_nan(made, list->bytes[i], item);
     list->made[i] = made;
     return 0;
 }

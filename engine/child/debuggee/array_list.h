@@ -57,6 +57,8 @@ extern const char *const array_names[ARRAYS];
 int array_list_make(const struct asc_kernel *kernel, const struct asc_problem *problem, const struct asc_plan *plan,
                     struct array_list *list);
 void array_list_free(struct array_list *list);
+/* What nobody's elements hold: NaN, in bytes that of e4m3 and e5m2. */
+void array_list_nan(unsigned char *at, size_t bytes, size_t item);
 /* Whether a kernel may write an array: the outputs, and K and V where it appends to them. */
 static inline bool array_list_writable(const struct asc_problem *problem, int array)
 {

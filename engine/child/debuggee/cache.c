@@ -123,8 +123,7 @@ static int make(struct cache *c, const struct asc_problem *p, int array, double 
             const struct spot at = spot_of(c, b, 0, key);
             c->owner[place(c, &at)] = (int64_t)b * p->kv_len + key;
         }
-    for (size_t at = 0; at < (size_t)c->t.elements * c->item; at += 2)
-        memcpy(c->image + at, &(uint16_t){UNWRITTEN_16}, 2);
+    array_list_nan(c->image, (size_t)c->t.elements * c->item, c->item);
     return cache_fill(&c->t, array, c->image);
 }
 
