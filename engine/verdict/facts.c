@@ -195,6 +195,21 @@ static bool is_said(const struct judgement *j, const struct finding *f)
     return said;
 }
 
+/* The same line makes what follows right as well: it is said once. */
+static void tell_lines(const struct facts *to, const struct finding *f)
+{
+    char lines[FINDING_LINES_BYTES], before[FINDING_LINES_BYTES];
+    finding_lines(f, lines);
+    for (const struct finding *other = to->j->findings; other < f && lines[0]; other++) {
+        finding_lines(other, before);
+        if (strcmp(before, lines) == 0)
+            return;
+    }
+    if (lines[0])
+        tell(to, FACT_DECLARE, &detail, "%s: %s", f->output_right ? "declare it" : "where that is meant, declare it",
+             lines);
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -207,6 +222,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     if (mistyped)
         tell(to, FACT_FINDING, &plain, "%s", lost);
     tell(to, FACT_FINDING, mistyped ? &detail : &plain, "%s", f->text);
+    tell_lines(to, f);
     const struct run_fact begins = {
         .detail = true, .place = f->first, .row = f->row, .col = f->col, .after = "", .site = finding_site(f, to->t)};
     tell(to, FACT_BEGINS, &begins, "begins at");

@@ -283,6 +283,11 @@ static void quiet_put(const struct session *s, struct text_flow *f)
         first_bad_put(s, f, "", "");
 }
 
+static bool is_under_way(const struct session *s)
+{
+    return s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING;
+}
+
 /* A finding, its probe's line at the end if asked for. */
 static void finding_put(const struct session *s, struct text_flow *to, const struct finding *f, const char *where)
 {
@@ -298,7 +303,28 @@ static void finding_put(const struct session *s, struct text_flow *to, const str
     row_put(to, STYLE_BAD, words, where);
 }
 
-/* The second one in the order of need: what happened during the run, another culprit, where it begins. */
+bool declaration_here(const struct session *s)
+{
+    const struct finding *f = s->run.finding;
+    struct isolation_result isolated;
+    return f && finding_declares(f) && !is_under_way(s) && s->job.phase != PHASE_FAILED &&
+           !session_isolated(s, &isolated) && place_same(session_place(s), f->first);
+}
+
+/* "kernel.conventions.m_unit = ASC_UNIT_LOG2;          Enter inserts it, 2 more: A" */
+static void declaration_put(const struct session *s, struct text_flow *f)
+{
+    char lines[FINDING_LINES_BYTES], words[64], more[32] = "";
+    const int others = s->run.judgement->n_findings - 1;
+    finding_lines(s->run.finding, lines);
+    if (others > 0)
+        snprintf(more, sizeof more, ", %d more: A", others);
+    snprintf(words, sizeof words, "%s inserts it%s", declaration_here(s) ? "Enter" : "A Enter", more);
+    row_put(f, STYLE_TEXT, lines, words);
+}
+
+/* The second one in the order of need: what happened during the run, a declaration to write, another culprit, where it
+   begins. */
 static void findings_put(const struct session *s, struct text_flow *f, bool roomy)
 {
     const struct judgement *j = s->run.judgement;
@@ -306,17 +332,19 @@ static void findings_put(const struct session *s, struct text_flow *f, bool room
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     const bool dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
     const struct rect all = f->area;
-    const char *const leads[] = {"FINDING  ", event                    ? "EVENT"
-                                              : ended_by(s->run.trace) ? "ENDED"
-                                              : dropped                ? "LOST"
-                                              : j->n_findings > 1      ? "FINDING"
-                                                                       : ""};
+    const char *const leads[] = {"FINDING  ", event                              ? "EVENT"
+                                              : ended_by(s->run.trace)           ? "ENDED"
+                                              : dropped                          ? "LOST"
+                                              : finding_declares(s->run.finding) ? "DECLARE"
+                                              : j->n_findings > 1                ? "FINDING"
+                                                                                 : ""};
     if (roomy) {
         f->area.col += text_columns(leads[0]);
         f->area.cols -= text_columns(leads[0]);
     }
     site_words(s, s->run.finding, site, sizeof site);
-    const bool with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
+    const bool with_place =
+        !roomy && !event && !ended_by(s->run.trace) && (finding_declares(s->run.finding) || j->n_findings < 2);
     finding_put(s, f, s->run.finding, with_place ? "" : site);
     if (roomy && f->canvas) {
         canvas_put(f->canvas, all, 0, 0, STYLE_STRONG, leads[0]);
@@ -330,6 +358,8 @@ static void findings_put(const struct session *s, struct text_flow *f, bool room
         place[0] = '\0';
         add_more((size_t)j->n_findings - 1, place, sizeof place);
         row_put(f, STYLE_WARNING, lost, place);
+    } else if (finding_declares(s->run.finding)) {
+        declaration_put(s, f);
     } else if (j->n_findings > 1) {
         site_words(s, &j->findings[1], site, sizeof site);
         add_more((size_t)j->n_findings - 2, site, sizeof site);
@@ -364,11 +394,6 @@ static void known_put(const struct session *s, struct text_flow *f, bool roomy)
         findings_put(s, f, roomy);
     else
         quiet_put(s, f);
-}
-
-static bool is_under_way(const struct session *s)
-{
-    return s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING;
 }
 
 int finding_rows(const struct session *s, int cols, bool roomy)
