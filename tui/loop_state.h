@@ -38,6 +38,7 @@ struct loop {
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];
     struct declaring declaring; /* n_lines > 0: the next key answers it */
+    bool tries;                 /* access checks of a clean run, while nothing else runs */
     bool drawing_divider;       /* the mouse holds the line between the overview's sides */
     int count;                  /* typed before a key; 0: none */
     enum action pending;        /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */

@@ -2,6 +2,7 @@
 
 #include "engine/base/path.h"
 #include "engine/oracle/search/rule.h"
+#include "engine/verdict/again.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
@@ -144,8 +145,6 @@ static void tell_search(const struct facts *to, const struct finding *f)
              second->bits, second->price);
     else if (f->n_rules)
         tell(to, FACT_EVIDENCE, &detail, "runner-up: none");
-    else if (f->tried)
-        tell(to, FACT_EVIDENCE, &detail, "tried: %llu rules, of which none holds", (unsigned long long)f->tried);
 }
 
 /* Every kv tile that was left out, and the rows that should see it. */
@@ -210,6 +209,28 @@ static void tell_lines(const struct facts *to, const struct finding *f)
              lines);
 }
 
+/* Of the first finding that knows no cause. */
+static void tell_next(const struct facts *to, const struct finding *f)
+{
+    const struct trace_info *info = &to->t->info;
+    const bool on_cpu = info->backend == BACKEND_CPU, checked = info->checked || to->j->asked_again;
+    for (const struct finding *other = to->j->findings; other < f; other++)
+        if (finding_is_open(other))
+            return;
+    if (!finding_is_open(f) || f->output_right || to->t->fed || info->probes_off)
+        return;
+    char tried[32] = "rules";
+    if (f->tried)
+        snprintf(tried, sizeof tried, "%llu rules", (unsigned long long)f->tried);
+    tell(to, FACT_NEXT, &detail,
+         "tried: %s%s%s; next: %s--isolate %s (i: what is right once it is), an element's operands (d)", tried,
+         checked && on_cpu ? ", access checks" : "", to->j->asked_again && on_cpu ? ", other orders" : "",
+         checked  ? ""
+         : on_cpu ? "--checks (c), "
+                  : "--checks --backend cpu, ",
+         channel_name(f->channel));
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -231,6 +252,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     tell_evidence(to, &f->evidence);
     tell_search(to, f);
     tell_edge(to, f);
+    tell_next(to, f);
     if (trace_dropped_words(to->t, f->channel, lost))
         tell(to, FACT_LOST, &detail, "%s", lost);
     for (int i = 0; i < f->n_also; i++) {

@@ -149,6 +149,12 @@ struct summary {
     unsigned suspicious;
 };
 
+/* What a run with access checks says of one that is clean. */
+struct checked_again {
+    enum { CHECKED_NOT, CHECKED_CLEAN, CHECKED_FOUND, CHECKED_IMPOSSIBLE } is;
+    char words[160]; /* "checks clean", "checks find a race at my.cu:20" */
+};
+
 struct judgement {
     int n_slots, kv_tiles;
     struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
@@ -166,6 +172,7 @@ struct judgement {
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
     bool asked_again; /* what a second run says of the findings was looked for */
+    struct checked_again checked;
     bool complete;    /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
     struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */

@@ -193,7 +193,8 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
 {
     const struct rounding_progress *scan = session_rounding(s);
     const struct rounding *found = scan ? scan->result : NULL;
-    const bool checked = s->run.trace->info.checked;
+    const struct checked_again *again = &s->run.judgement->checked;
+    const bool checked = s->run.trace->info.checked, on_cpu = s->run.trace->info.backend == BACKEND_CPU;
     char list[64], none[64];
     unsigned clear = 0;
     for (int ch = 0; found && ch < ASC_CHANNELS; ch++)
@@ -202,18 +203,28 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
             clear |= 1u << ch;
     stage_list(found ? rounding_found(found) : 0, list, sizeof list);
     stage_list(clear, none, sizeof none);
+    if (again->is == CHECKED_FOUND) {
+        snprintf(out, bytes, "%s%s", again->words, on_cpu ? ": c" : "");
+        return;
+    }
     if (list[0])
         snprintf(out, bytes, "rounding of %s pulls to one side: B", list);
     else if (scan && scan->step)
         snprintf(out, bytes, "looking for bias (x stops)");
     else
-        snprintf(out, bytes, "%s%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
+        snprintf(out, bytes, "%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
                  found && found->negated ? ""
                  : none[0]               ? " (-: more surely)"
-                                         : "",
-                 checked                                                                ? "; checks clean"
-                 : s->run.trace->info.backend == BACKEND_CPU && s->subject.has_scenario ? "; c: access checks"
-                                                                                        : "");
+                                         : "");
+    const size_t used = strlen(out);
+    if (checked)
+        snprintf(out + used, bytes - used, "; checks clean");
+    else if (session_retry_words(s)[0])
+        snprintf(out + used, bytes - used, "; checks under way (x stops)");
+    else if (again->is == CHECKED_CLEAN || !on_cpu)
+        snprintf(out + used, bytes - used, "%s%s", again->words[0] ? "; " : "", again->words);
+    else if (s->subject.has_scenario)
+        snprintf(out + used, bytes - used, "; c: access checks");
 }
 
 static void quiet_put(const struct session *s, struct text_flow *f)
@@ -278,7 +289,7 @@ static void quiet_put(const struct session *s, struct text_flow *f)
             clean_words(s, words, sizeof words);
             snprintf(cores + strlen(cores), sizeof cores - strlen(cores), "%s%s", cores[0] ? "; " : "", words);
         }
-        row_put(f, STYLE_TEXT, cores, "");
+        row_put(f, s->run.judgement->checked.is == CHECKED_FOUND ? STYLE_WARNING : STYLE_TEXT, cores, "");
     } else
         first_bad_put(s, f, "", "");
 }
