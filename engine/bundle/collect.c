@@ -169,11 +169,12 @@ static int slot_size(const struct trace *t, uint64_t *bytes, struct err *err)
 static bool place_beside(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
 {
     const struct sources *sources = ctx;
-    char real[PATH_MAX];
     if (id == KEY_KERNEL)
         return sources->n > 0 && source_place(sources, sources->kernel, out, bytes);
-    if (id == KEY_INCLUDE)
+    if (id == KEY_INCLUDE) {
+        char real[PATH_MAX];
         return realpath(path, real) && sources_hold(sources, real) && source_place(sources, real, out, bytes);
+    }
     if (id == KEY_PATCH)
         snprintf(out, bytes, "patch/%s", path_name(path));
     else

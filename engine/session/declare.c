@@ -23,10 +23,14 @@ enum { MARK_IF = '\1', MARK_ENDIF = '\2' };
 /* The end of a comment or a directive that ends with its line; a backslash takes the next one in. */
 static size_t line_end(const char *text, size_t i)
 {
-    while (text[i] && text[i] != '\n')
-        i += text[i] == '\\' && text[i + 1] == '\n'                          ? 2
-             : text[i] == '\\' && text[i + 1] == '\r' && text[i + 2] == '\n' ? 3
-                                                                             : 1;
+    while (text[i] && text[i] != '\n') {
+        const bool escaped = text[i] == '\\';
+        i++;
+        if (escaped && text[i] == '\r' && text[i + 1] == '\n')
+            i++;
+        if (escaped && text[i])
+            i++;
+    }
     return i;
 }
 
@@ -190,7 +194,7 @@ static void look(const char *bare, size_t begin, int field, struct found *out)
 {
     int braces = 1, parens = 0, ifs = 0;
     size_t statement = 0; /* of statements of the registration itself that begin with a convention; else 0 */
-    bool starts = true, over = false, sets = false;
+    bool starts = true, over = false;
     char before = ';'; /* the last one that is no blank */
     *out = (struct found){0};
     for (size_t i = begin; bare[i] && !over; i++) {
@@ -203,7 +207,7 @@ static void look(const char *bare, size_t begin, int field, struct found *out)
         if (named == field && named >= 0) {
             const size_t is = blanks(bare, end), value = blanks(bare, is + (bare[is] != '\0'));
             out->times++;
-            sets = bare[is] == '=' && bare[is + 1] != '=' && own && statement > 0 && (before == ',' || statement == i);
+            const bool sets = bare[is] == '=' && bare[is + 1] != '=' && own && statement > 0 && (before == ',' || statement == i);
             out->value = value;
             out->value_end = sets ? value_end(bare, value) : 0;
             out->plain = out->value_end > 0;

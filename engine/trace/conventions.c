@@ -194,7 +194,7 @@ void convention_line_number(struct convention_line *line, int convention, const 
 void convention_line_words(const struct convention_line *line, char out[CONVENTION_LINE_BYTES])
 {
     const bool plan = line->convention < 0;
-    snprintf(out, CONVENTION_LINE_BYTES, "%s%s = %s;", plan ? "plan->" : "kernel.conventions.",
+    snprintf(out, CONVENTION_LINE_BYTES, "%s%s = %s;", plan ? "plan->" : "kernel.",
              plan ? line->plan : conventions[line->convention].name, line->value);
 }
 

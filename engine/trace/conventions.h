@@ -37,7 +37,7 @@ int convention_from_choice(int i, const char *name);
 /* The name of a choice in C, "" where there is none. */
 void convention_c_name(int i, int value, char *text, size_t n_bytes);
 
-/* What a kernel has to say of a field: "kernel.conventions.m_unit = ASC_UNIT_LOG2;". Of the plan, which is no part of
+/* What a kernel has to say of a field: "kernel.m_unit = ASC_UNIT_LOG2;". Of the plan, which is no part of
    the registration: "plan->kv_splits = 4;". */
 struct convention_line {
     int convention;   /* -1: `plan` */

@@ -173,7 +173,7 @@ struct judgement {
     int n_findings;
     bool asked_again; /* what a second run says of the findings was looked for */
     struct checked_again checked;
-    bool complete;    /* every slot is judged and every culprit's causes are tested */
+    bool complete; /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
     struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
 };
@@ -207,7 +207,7 @@ const char *findings_unknown(const struct judgement *j);
 /* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding
    explains as well. */
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes);
-/* "kernel.conventions.m_policy = ASC_M_LAGGING; kernel.conventions.m_lag = 3;", "": it has none. */
+/* "kernel.m_policy = ASC_M_LAGGING; kernel.m_lag = 3;", "": it has none. */
 enum { FINDING_LINES_BYTES = CONVENTION_LINES * CONVENTION_LINE_BYTES };
 void finding_lines(const struct finding *f, char out[FINDING_LINES_BYTES]);
 /* Nothing is wrong with the kernel but what it declares. */

@@ -29,7 +29,7 @@ static void becomes(const char *text, const char *expected, int line)
     free(made);
 }
 
-#define LINE "kernel.conventions.m_unit = ASC_UNIT_LOG2;"
+#define LINE "kernel.m_unit = ASC_UNIT_LOG2;"
 
 static void is_inserted(void **state)
 {
