@@ -106,6 +106,8 @@ install: all
 	$(Q)install -m 644 build/include/attnscope_capture.h "$(DESTDIR)$(PREFIX)/include"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
 	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
+	$(Q)find docs -maxdepth 1 -name '*.md' -exec install -D -m 644 -t "$(DATA)/docs" {} +
+	$(Q)install -D -m 644 -t "$(DATA)/docs/examples" docs/examples/*
 	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"
 	$(Q)$(PROGRAM) docs completion-bash > "$(BASH_COMPLETION)/attnscope"
 	$(Q)$(PROGRAM) docs completion-zsh > "$(ZSH_COMPLETION)/_attnscope"

@@ -30,25 +30,29 @@ static int write_channels(FILE *out)
     return ferror(out) ? -1 : 0;
 }
 
-/* A cell of a table: '|' would end it. */
-static void write_cell(FILE *out, const char *text)
+static void write_choices(FILE *out, int convention)
 {
-    for (; *text; text++)
-        fputs(*text == '|' ? "\\|" : (char[]){*text, '\0'}, out);
+    char choice[32], name[32];
+    for (int value = 0; value <= (int)conventions[convention].high; value++) {
+        convention_choice(convention, value, choice, sizeof choice);
+        convention_c_name(convention, value, name, sizeof name);
+        fprintf(out, "%s%s `%s`", value ? ", " : "", choice, name);
+    }
 }
 
 static int write_conventions(FILE *out)
 {
     fputs("# Conventions\n\nWhat a kernel's values mean, declared in its registration as `kernel.conventions.NAME`, or "
           "`kernel.NAME` for short. A field that is not set is 0; no field depends on another. A saved trace names the "
-          "choices as the third column does, 0 first.\n\n| field | 0, the default | choices or range | otherwise |\n| "
+          "choices as the third column does, 0 first; each has its name in C beside it.\n\n| field | 0, the default | "
+          "choices or range | otherwise |\n| "
           "--- | --- | --- | --- |\n",
           out);
     for (int i = 0; i < CONVENTIONS; i++) {
         const struct convention *c = &conventions[i];
         fprintf(out, "| `%s` | %s | ", c->name, c->by_default);
         if (c->kind == CONVENTION_CHOICE)
-            write_cell(out, c->choices);
+            write_choices(out, i);
         else if (c->high >= (double)FLT_MAX)
             fputs("any finite number", out);
         else

@@ -161,6 +161,7 @@ static int debug(const struct options *o, const struct config *config, struct se
     const struct tui_options tui = {.ascii = is_ascii(o, config),
                                     .view = view,
                                     .mouse = config->choice[SETTING_MOUSE] == 0,
+                                    .tries = config->choice[SETTING_TRY] == 0,
                                     .theme = &config->theme,
                                     .at = o->at,
                                     .place = remember ? &entry : NULL,

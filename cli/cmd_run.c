@@ -82,8 +82,8 @@ static int ask_again(const struct session_run *run, const struct runner_paths *p
     struct runner_progress progress = *options_progress();
     struct retry found;
     struct err why = {0};
-    if (!made_by || !run->judgement || !retry_wanted(run->trace, run->judgement))
-        return 0;
+    if (!made_by || !run->judgement || !findings_open(run->judgement) || !retry_wanted(run->trace, run->judgement))
+        return 0; /* one that is clean says so at once */
     progress.cancel = &interrupted;
     const double begun = clock_seconds();
     sigaction(SIGINT, &act, &before);
@@ -91,6 +91,7 @@ static int ask_again(const struct session_run *run, const struct runner_paths *p
     sigaction(SIGINT, &before, NULL);
     text_progress("");
     spent->step[STEP_CHECKED] += clock_seconds() - begun;
+    run->judgement->asked_again = !failed;
     if (!failed && retry_tell(&found, run->judgement) != 0)
         return err_no_memory(err, "", "the second run");
     if (failed && why.code != ERR_CANCELLED) {

@@ -243,6 +243,7 @@ static json_t *code_json(const struct session *s, const struct finding *f)
 static json_t *finding_json(const struct session *s, const struct finding *f)
 {
     const struct trace_site *site = finding_site(f, s->run.trace);
+    char lines[FINDING_LINES_BYTES];
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);
@@ -260,6 +261,9 @@ static json_t *finding_json(const struct session *s, const struct finding *f)
         f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
     if (f->declaration[0])
         json_object_set_new(json, "declaration", json_string(f->declaration));
+    finding_lines(f, lines);
+    if (lines[0])
+        json_object_set_new(json, "lines", json_string(lines));
     if (f->explained[0])
         put_rule(s, f, json);
     if (f->found_by != FOUND_BY_RUN)

@@ -81,5 +81,9 @@ int write_man(FILE *out)
     fputs(".SH FILES\n", out);
     entry(out, "~/.config/attnscope/config.ini", NULL, "keys, colors, the first view: attnscope docs config");
     entry(out, "~/.local/state/attnscope/recent", NULL, "the files opened last, and their cursor positions");
+    entry(out, "share/attnscope/docs", NULL,
+          "below the folder that attnscope was installed in: writing-a-kernel.md, probes.md and the other pages; "
+          "examples/ has "
+          "kernels to begin with");
     return ferror(out) ? -1 : 0;
 }

@@ -456,7 +456,7 @@ enum asc_accumulator {
 /* What a kernel means by its values, declared per channel and never guessed: each field, its choices and its default
    are listed in conventions.def. */
 struct asc_conventions {
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) type name;
+#define CONVENTION(name, type, kind, low, high, choices, names, by_default, otherwise) type name;
 #include "probes/conventions.def"
 #undef CONVENTION
 };
@@ -535,7 +535,7 @@ struct asc_kernel {
     __extension__ union {
         struct asc_conventions conventions;
         __extension__ struct {
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) type name;
+#define CONVENTION(name, type, kind, low, high, choices, names, by_default, otherwise) type name;
 #include "probes/conventions.def"
 #undef CONVENTION
         };

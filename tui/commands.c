@@ -331,7 +331,8 @@ static void run_help(struct loop *l, const char *word)
 
 /* ---- a line ---- */
 
-/* The command of that name, or the only one that begins so; -1: none, -2: several. */
+/* The command of that name, or the only one that begins so; -1: none, -2: several. A single letter is
+   one of vi's, :h and :q. */
 static int find_command(const char *name)
 {
     int found = -1;
@@ -341,7 +342,7 @@ static int find_command(const char *name)
     for (int i = 0; i < COMMANDS; i++)
         if (strncmp(command_text(i)->name, name, strlen(name)) == 0)
             found = found == -1 ? i : -2;
-    return found;
+    return found >= 0 && strlen(name) == 1 && !strchr("hq", name[0]) ? -2 : found;
 }
 
 static enum action find_action(const char *name)
@@ -364,7 +365,10 @@ static void say_unknown(struct loop *l, const char *name)
             nearest = other;
         }
     }
-    session_say(l->s, "no command '%.60s': the nearest is '%s'", name, nearest);
+    if (2 * least < (int)strlen(name)) /* what shares less is a word by itself */
+        session_say(l->s, "no command '%.60s': the nearest is '%s'", name, nearest);
+    else
+        session_say(l->s, "no command '%.60s': Tab lists what there is", name);
 }
 
 void command_line_run(struct loop *l, const char *line)
@@ -392,7 +396,7 @@ void command_line_run(struct loop *l, const char *line)
     else if (a != ACTION_NONE)
         loop_act_times(l, a, count);
     else if (exact == -2)
-        session_say(l->s, "several commands begin with '%.60s': Tab lists them", text);
+        session_say(l->s, "'%.60s' is short for more than one: Tab lists them", text);
     else
         say_unknown(l, text);
 }

@@ -102,7 +102,9 @@ void act_negate(struct loop *l)
 
 void act_interrupt(struct loop *l)
 {
-    if (session_busy(l->s))
+    if (l->declaring.n_lines)
+        loop_answer_declaration(l, KEY_ID_ESC);
+    else if (session_busy(l->s))
         session_cancel(l->s);
     else
         session_say(l->s, "nothing is running; q leaves");
@@ -220,6 +222,9 @@ static void act(struct loop *l, enum action a, int times)
     case ANSWER_RUNS_POINT:
         if (session_run_point(l->s, (size_t)answer.run) == 0)
             loop_open_view(l, answer.view);
+        break;
+    case ANSWER_DECLARES:
+        loop_ask_declaration(l, answer.finding);
         break;
     case ANSWER_SAYS:
         session_say(l->s, "%s", answer.text);

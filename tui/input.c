@@ -73,6 +73,10 @@ void loop_key(struct loop *l, int key)
         loop_type_name(l, key);
         return;
     }
+    if (l->declaring.n_lines) {
+        loop_answer_declaration(l, key);
+        return;
+    }
     if (l->prompt.sign) {
         type(l, key);
         return;

@@ -164,7 +164,8 @@ static void want(struct loop *l)
 static int turn(struct loop *l, struct err *err)
 {
     want(l);
-    session_want_retry(l->s);
+    if (l->tries || session_verdict(l->s) != RUN_IS_CLEAN)
+        session_want_retry(l->s);
     note_last_words(l);
     if (l->s->run.trace && file_map_check(l->s->run.trace->bytes, err) != 0)
         return -1;
@@ -193,7 +194,8 @@ static int turn(struct loop *l, struct err *err)
 
 int tui_run(struct session *s, const struct tui_options *o, struct err *err)
 {
-    struct loop l = {.s = s, .ascii = o->ascii, .view = o->view, .pending = ACTION_NONE, .at = o->at};
+    struct loop l = {
+        .s = s, .ascii = o->ascii, .view = o->view, .pending = ACTION_NONE, .at = o->at, .tries = o->tries};
     if (o->place) {
         l.vs.split = o->place->split;
         l.at_remembered = !o->at && o->place->at[0];

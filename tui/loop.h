@@ -10,6 +10,7 @@
 struct tui_options {
     bool ascii;                /* ASCII even where the terminal takes UTF-8 */
     enum view_id view;         /* the first one */
+    bool tries;                /* access checks of a clean run, in the background */
     bool mouse;                /* clicks and the wheel */
     const struct theme *theme; /* borrowed; NULL: the eight ANSI colors */
     const char *at; /* borrowed: where the cursor goes first; NULL: where it was left, or the first bad tile */

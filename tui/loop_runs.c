@@ -201,6 +201,23 @@ void act_edit(struct loop *l)
         editor_open_source(l->s);
 }
 
+void loop_ask_declaration(struct loop *l, const struct finding *f)
+{
+    l->notes.n = session_ask_declaration(l->s, f, &l->declaring) == 0 ? 2 : 1;
+    snprintf(l->notes.line[0], sizeof l->notes.line[0], "%s", l->declaring.question);
+    snprintf(l->notes.line[1], sizeof l->notes.line[1], "Enter: yes   Esc: no");
+}
+
+void loop_answer_declaration(struct loop *l, int key)
+{
+    l->notes.n = 0;
+    if (key == KEY_ID_ENTER)
+        session_declare(l->s, &l->declaring);
+    else
+        session_say(l->s, "nothing is changed");
+    l->declaring.n_lines = 0;
+}
+
 void act_name_run(struct loop *l)
 {
     const int i = runs_index(&l->s->runs, chosen_run(l));

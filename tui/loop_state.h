@@ -2,6 +2,7 @@
 #ifndef TUI_LOOP_STATE_H
 #define TUI_LOOP_STATE_H
 
+#include "engine/session/declare.h"
 #include "tui/keys/actions.h"
 #include "tui/prompt.h"
 #include "tui/save.h"
@@ -36,9 +37,11 @@ struct loop {
     bool failed;        /* the last build failed, and its panel was opened */
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];
-    bool drawing_divider; /* the mouse holds the line between the overview's sides */
-    int count;            /* typed before a key; 0: none */
-    enum action pending;  /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
+    struct declaring declaring; /* n_lines > 0: the next key answers it */
+    bool tries;                 /* access checks of a clean run, while nothing else runs */
+    bool drawing_divider;       /* the mouse holds the line between the overview's sides */
+    int count;                  /* typed before a key; 0: none */
+    enum action pending;        /* mark, go-mark or copy: the next key is a letter; else ACTION_NONE */
     struct prompt prompt;
     struct search search;
     struct notes notes; /* until the next key */
@@ -80,6 +83,9 @@ void loop_save(struct loop *l, const char *path); /* NULL: a name is chosen */
 void loop_show_run(struct loop *l, int number);   /* 0: the one that was shown before */
 /* A key while a name is typed. */
 void loop_type_name(struct loop *l, int key);
+/* Asks whether the finding's lines shall be written; the next key answers. */
+void loop_ask_declaration(struct loop *l, const struct finding *f);
+void loop_answer_declaration(struct loop *l, int key);
 /* What the session has come to since it was asked last: says how a new run compares, opens the panel of a failed build
    and closes it. */
 void loop_take_run(struct loop *l);

@@ -165,18 +165,46 @@ static int slot_size(const struct trace *t, uint64_t *bytes, struct err *err)
     return layout_slot_bytes(&t->problem, &t->plan, &types, bytes, err);
 }
 
-static int pack_trace(const struct bundle_subject *of, const char *path, int *n_slots, struct container *out,
-                      struct err *err)
+/* How the trace that is packed names what lies beside it. Inputs are its own. */
+static bool place_beside(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
+{
+    const struct sources *sources = ctx;
+    if (id == KEY_KERNEL)
+        return sources->n > 0 && source_place(sources, sources->kernel, out, bytes);
+    if (id == KEY_INCLUDE) {
+        char real[PATH_MAX];
+        return realpath(path, real) && sources_hold(sources, real) && source_place(sources, real, out, bytes);
+    }
+    if (id == KEY_PATCH)
+        snprintf(out, bytes, "patch/%s", path_name(path));
+    else
+        snprintf(out, bytes, "%s", BUNDLE_TRACE);
+    return true;
+}
+
+static int save_trace(const struct bundle_subject *of, const int *slots, int n, const struct sources *sources,
+                      const char *path, struct err *err)
+{
+    struct trace saved = *of->trace;
+    saved.info.settings = scenario_settings_as(of->trace->info.settings,
+                                               &(struct scenario_places){place_beside, (void *)(uintptr_t)sources});
+    const int failed = slots ? trace_save_slots(&saved, slots, n, path, err) : trace_save(&saved, path, err);
+    free(saved.info.settings);
+    return failed;
+}
+
+static int pack_trace(const struct bundle_subject *of, const struct sources *sources, const char *path, int *n_slots,
+                      struct container *out, struct err *err)
 {
     const struct layout *l = &of->trace->layout;
     uint64_t slot_bytes = 0;
     *n_slots = l->n_slots;
     if (l->total_bytes <= of->trace_bytes)
-        return trace_save(of->trace, path, err) != 0 ? -1 : container_add_file(out, BUNDLE_TRACE, path, err);
+        return save_trace(of, NULL, 0, sources, path, err) != 0 ? -1 : container_add_file(out, BUNDLE_TRACE, path, err);
     if (slot_size(of->trace, &slot_bytes, err) != 0)
         return -1;
     int *slots = choose_slots(of, slot_bytes, n_slots);
-    const int failed = slots ? trace_save_slots(of->trace, slots, *n_slots, path, err)
+    const int failed = slots ? save_trace(of, slots, *n_slots, sources, path, err)
                              : err_no_memory(err, BUNDLE_TRACE, "the list of slots");
     free(slots);
     return failed ? -1 : container_add_file(out, BUNDLE_TRACE, path, err);
@@ -216,7 +244,7 @@ int bundle_collect(const struct bundle_subject *of, const struct cache_work *wor
         snprintf(trace, sizeof trace, "%s/" BUNDLE_TRACE, work->folder);
     int failed = of->scenario ? sources_of_build(of, &sources, err) : sources_of_trace(of->trace, &sources, err);
     if (!failed && of->trace)
-        failed = pack_trace(of, trace, &n_slots, out, err);
+        failed = pack_trace(of, &sources, trace, &n_slots, out, err);
     if (!failed)
         failed = sources_pack(&sources, out, err);
     if (!failed && sources.n)

@@ -52,6 +52,9 @@ struct scenario_places {
  */
 int scenario_write_as(const struct scenario *s, FILE *out, const char *name, const struct scenario_places *places,
                       struct err *err);
+/* What scenario_settings() says, its files named as places does; a key whose file has no name goes. NULL: nothing was
+   said, or no memory. */
+char *scenario_settings_as(const char *settings, const struct scenario_places *places);
 /* 1/sqrt(head_dim), rounded once to float. */
 float scenario_auto_scale(int head_dim);
 

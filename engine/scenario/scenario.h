@@ -157,6 +157,9 @@ int scenario_write(const struct scenario *s, const char *path, struct err *err);
 /* The same of what decides a run, all but [expect], as a trace keeps it: {"shape.q_len": "200"}. Owned; NULL: no
    memory. */
 char *scenario_settings(const struct scenario *s);
+/* The same for a trace that is saved as this file: what lies in its folder, or with it in the working folder, is named
+   from there, so that the folder may be moved. */
+char *scenario_settings_near(const char *settings, const char *trace);
 /* And back. ERR_INPUT where it is none, or a file that it names is gone; *out is then empty. path: whose it is. */
 int scenario_from_settings(const char *settings, const char *path, struct scenario *out, struct err *err);
 /* "shape.q_len=77, fill.kind=normal": what the second says otherwise, of what decides a run; "": nothing. */

@@ -1,11 +1,13 @@
 /* A scenario as a file that scenario_read() takes, and as what a trace keeps of it. */
 #include "engine/base/bounded_json.h"
 #include "engine/base/json_memory.h"
+#include "engine/base/path.h"
 #include "engine/base/replace.h"
 #include "engine/scenario/keys.h"
 #include "engine/scenario/value.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +161,107 @@ char *scenario_settings(const struct scenario *s)
     return text;
 }
 
+/* Each of the folders of scenario.include. -1: no room. */
+static int place_folders(const struct scenario_places *places, const char *list, char *out, size_t bytes)
+{
+    char word[512], path[PATH_MAX];
+    out[0] = '\0';
+    while (*list) {
+        if (!value_next(&list, word, sizeof word))
+            return -1;
+        if (places->place(places->ctx, KEY_INCLUDE, word, path, sizeof path) && value_join(out, bytes, path) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+char *scenario_settings_as(const char *settings, const struct scenario_places *places)
+{
+    struct err ignored;
+    char room[PATH_MAX], name[64];
+    json_t *json = settings ? bounded_json(settings, strlen(settings), "", &ignored) : NULL;
+    for (int i = 0; i < KEY_COUNT && json_is_object(json); i++) {
+        const enum scenario_key_id id = (enum scenario_key_id)i;
+        name_key(id, name);
+        const char *said = json_string_value(json_object_get(json, name));
+        if (!said || !(is_path(id) || id == KEY_INCLUDE))
+            continue;
+        const bool stays = id == KEY_INCLUDE ? place_folders(places, said, room, sizeof room) == 0
+                                             : places->place(places->ctx, id, said, room, sizeof room);
+        if (stays && room[0])
+            json_object_set_new(json, name, json_string(room));
+        else
+            json_object_del(json, name);
+    }
+    char *text = json ? json_memory_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
+static bool is_below(const char *folder, const char *path)
+{
+    const size_t n = strlen(folder);
+    return n > 0 && strncmp(path, folder, n) == 0 && (folder[n - 1] == '/' || path[n] == '/');
+}
+
+struct nearness {
+    char folder[PATH_MAX], work[PATH_MAX]; /* of the trace, of this process; without links */
+};
+
+/* A folder that holds both may be moved: what lies in there is named from the trace. */
+static bool place_near(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
+{
+    const struct nearness *near = ctx;
+    (void)id;
+    const char *folder = near->folder, *shared = near->work;
+    size_t used = 0, common = 0;
+    if (is_below(folder, path))
+        shared = folder;
+    else if (!(is_below(shared, path) && is_below(shared, folder))) {
+        snprintf(out, bytes, "%s", path);
+        return true;
+    }
+    for (size_t i = strlen(shared);; i++) /* the last folder that both are in */
+        if (!folder[i] || folder[i] == '/') {
+            if (strncmp(path, folder, i) != 0 || path[i] != '/')
+                break;
+            common = i;
+            if (!folder[i])
+                break;
+        }
+    out[0] = '\0';
+    for (const char *at = folder + common; *at && used + 4 < bytes; at++)
+        if (*at == '/')
+            used += (size_t)snprintf(out + used, bytes - used, "../");
+    snprintf(out + used, bytes - used, "%s", path + common + 1);
+    return true;
+}
+
+char *scenario_settings_near(const char *settings, const char *trace)
+{
+    struct nearness near = {.work = ""};
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", path_folder(trace), trace);
+    if (!realpath(folder[0] ? folder : ".", near.folder))
+        near.folder[0] = '\0';
+    if (!getcwd(near.work, sizeof near.work))
+        near.work[0] = '\0';
+    return scenario_settings_as(settings, &(struct scenario_places){place_near, &near});
+}
+
+/* Relative to the trace, where that is there, else to the working folder. */
+static bool place_found(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes)
+{
+    const char *trace = ctx;
+    char file[PATH_MAX];
+    (void)id;
+    const int n = snprintf(out, bytes, "%.*s%s", path_folder(trace), trace, path);
+    snprintf(file, sizeof file, "%.*s%.*s", path_folder(trace), trace, (int)array_file_bytes(path), path);
+    if (path[0] == '/' || n < 0 || (size_t)n >= bytes || access(file, F_OK) != 0)
+        snprintf(out, bytes, "%s", path);
+    return true;
+}
+
 static int set_all(const json_t *json, const char *path, struct scenario *out, struct err *err)
 {
     char name[64];
@@ -183,7 +286,9 @@ static int set_all(const json_t *json, const char *path, struct scenario *out, s
 
 int scenario_from_settings(const char *settings, const char *path, struct scenario *out, struct err *err)
 {
-    json_t *json = settings ? bounded_json(settings, strlen(settings), path, err) : NULL;
+    char *found = scenario_settings_as(settings, &(struct scenario_places){place_found, (void *)(uintptr_t)path});
+    json_t *json = found ? bounded_json(found, strlen(found), path, err) : NULL;
+    free(found);
     scenario_init(out);
     const int failed = json_is_object(json)
                            ? set_all(json, path, out, err)

@@ -79,6 +79,8 @@ static bool collect_retry(struct session *s)
 void session_want_retry(struct session *s)
 {
     struct judgement *j = s->run.judgement;
+    if (session_busy(s))
+        session_stop_retry(s); /* the machine is the user's */
     if (s->run.retry || !j || j->asked_again || session_busy(s) || s->run.isolation.trace || !session_made_by(s) ||
         !retry_wanted(s->run.trace, j))
         return;

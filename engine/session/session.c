@@ -405,20 +405,29 @@ int session_finish(struct session *s, void (*progress)(const char *line))
     return s->job.err.code == ERR_NONE ? 0 : -1;
 }
 
+static int save(const struct trace *t, const char *path, struct err *err)
+{
+    struct trace saved = *t;
+    saved.info.settings = scenario_settings_near(t->info.settings, path);
+    const int failed = trace_save(&saved, path, err);
+    free(saved.info.settings);
+    return failed;
+}
+
 int session_save(const struct session *s, const char *path, struct err *err)
 {
     if (!s->run.trace)
         return err_set(err, ERR_INPUT, path, "there is no run to save yet");
     if (s->run.isolation.trace)
         return err_set(err, ERR_INPUT, path, "an isolated run is not saved: its values are not the kernel's own");
-    return trace_save(s->run.trace, path, err);
+    return save(s->run.trace, path, err);
 }
 
 int session_save_run(const struct session *s, int number, const char *path, struct err *err)
 {
     const int i = runs_index(&s->runs, number);
     return i < 0 ? err_set(err, ERR_INPUT, path, "run %d is not kept any more", number)
-                 : trace_save(s->runs.at[i].trace, path, err);
+                 : save(s->runs.at[i].trace, path, err);
 }
 
 void session_set_unseen(struct session *s)

@@ -1,6 +1,7 @@
 /* Whether two runs can be compared at all. */
 #include "engine/study/difference.h"
 
+#include "engine/base/bounded_json.h"
 #include "engine/trace/conventions.h"
 #include <stdio.h>
 #include <string.h>
@@ -88,17 +89,50 @@ static int check_types(const struct pair *x, struct err *err)
     return 0;
 }
 
+static json_t *said_of(const struct trace *t)
+{
+    struct err ignored;
+    json_t *json = t->info.settings ? bounded_json(t->info.settings, strlen(t->info.settings), "", &ignored) : NULL;
+    return json_is_object(json) ? json : json_object();
+}
+
+static const char *said_word(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value) : "its default";
+}
+
+/* ": fill.seed is 3, there its default": what makes inputs and was said otherwise; "": nothing, as far as they keep it.
+ */
+static void fill_words(const struct pair *x, char *out, size_t bytes)
+{
+    json_t *both[] = {said_of(x->a), said_of(x->b)}, *value;
+    const char *key;
+    out[0] = '\0';
+    for (int which = 0; which < 2 && !out[0]; which++)
+        json_object_foreach(both[which], key, value)
+        {
+            const json_t *here = json_object_get(both[1], key), *there = json_object_get(both[0], key);
+            if (out[0] || strncmp(key, "fill.", strlen("fill.")) != 0 || json_equal(here, there))
+                continue;
+            snprintf(out, bytes, ": %.40s is %.60s, there %.60s", key, said_word(here), said_word(there));
+        }
+    json_decref(both[0]);
+    json_decref(both[1]);
+}
+
 static int check_inputs(const struct pair *x, struct err *err)
 {
     static const char letters[] = "qkvsabm";
     static const char *const names[] = {"Q", "K", "V", "sink", "alibi", "bias", "mask", "kept weights"};
     const struct layout *l = &x->a->layout;
+    char fill[180];
+    fill_words(x, fill, sizeof fill);
     const struct layout_part *parts[] = {&l->q, &l->k, &l->v, &l->sink, &l->alibi, &l->bias, &l->mask, &l->keep};
     for (int i = 0; letters[i]; i++) {
         enum dtype t;
         const void *a = trace_tensor(x->a, letters[i], &t), *b = trace_tensor(x->b, letters[i], &t);
         if (a && b && memcmp(a, b, parts[i]->bytes) != 0)
-            return refuse(x, "its input %s has different values", names[i]);
+            return refuse(x, "its input %s has different values%s", names[i], fill);
     }
     const struct layout_part *scales[] = {&l->q_scale, &l->k_scale, &l->v_scale};
     for (int i = 0; i < 3; i++)

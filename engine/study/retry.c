@@ -1,6 +1,7 @@
 #include "engine/study/retry.h"
 
 #include "engine/study/difference.h"
+#include "engine/verdict/reports.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,17 @@
    Bc): more than one block, and a tile before and behind every other. */
 #define CHEAP_PRODUCTS (1ull << 24)
 
+/* Nothing is wrong, nor was reported. */
+static bool is_clean(const struct trace *t, const struct judgement *j)
+{
+    return !j->n_findings && !j->summary.culprits && !j->summary.suspicious && !j->no_summary && judgement_any(j) &&
+           !reports_count(t);
+}
+
 bool retry_wanted(const struct trace *t, const struct judgement *j)
 {
-    return j->complete && trace_complete(t) && !t->info.checked && !t->info.probes_off && !t->fed && findings_open(j);
+    return j->complete && trace_complete(t) && !t->info.checked && !t->info.probes_off && !t->fed &&
+           (findings_open(j) || is_clean(t, j));
 }
 
 static bool is_cheap(const struct trace *t)
@@ -56,7 +65,9 @@ struct retrying {
     struct scenario scenario;               /* what is run; borrows what its owner has */
     unsigned open;                          /* stages of which nothing is known so far */
     bool output_right;                      /* what is wrong there has been recorded wrong, or declared otherwise */
+    bool same, elsewhere;                   /* as large as the first run; which was one on a GPU */
     struct retry *found;
+    char why[120]; /* the last run came to no trace; "": it did */
 };
 
 static int is_cancelled(void *ctx)
@@ -70,8 +81,10 @@ static int run(struct retrying *r, const struct scenario *s, enum runner_step st
 {
     struct err why = {0};
     runner_report(r->progress, step, 0, 0);
+    r->why[0] = '\0';
     if (record(&r->recorder, r->paths, s, r->progress, out, &why) == 0)
         return 0;
+    snprintf(r->why, sizeof r->why, "%.*s", (int)strcspn(why.message, "\n"), why.message);
     if (why.code != ERR_CANCELLED)
         return 0;
     trace_free(*out);
@@ -124,6 +137,35 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
         r->open &= ~((unsigned)it->between << ch);
     }
+}
+
+/* "checks clean", of another shape or another machine with which: " on the CPU at 1,1,128,64". */
+static void take_clean(struct retrying *r, const struct trace *t, const struct judgement *j)
+{
+    struct checked_again *out = &r->found->clean;
+    const struct asc_problem *p = &t->problem;
+    char at[80] = "", lines[80] = "";
+    int wrong = 0;
+    if (!r->same)
+        snprintf(at, sizeof at, "%s at %d,%d,%d,%d", r->elsewhere ? " on the CPU" : "", p->batch, p->heads, p->q_len,
+                 p->head_dim);
+    const struct trace_event *first = NULL;
+    for (size_t i = 0; i < t->info.n_events && !first; i++)
+        first = event_is_mistake(t->info.events[i].kind) ? &t->info.events[i] : NULL;
+    out->is = first || !trace_complete(t) || j->summary.culprits ? CHECKED_FOUND : CHECKED_CLEAN;
+    if (first)
+        event_lines(first, 1, lines, sizeof lines);
+    while (wrong < ASC_CHANNELS && !(j->summary.culprits >> wrong & 1))
+        wrong++;
+    if (first)
+        snprintf(out->words, sizeof out->words, "checks%s find %s %s", at, event_name(first->kind), lines);
+    else if (!trace_complete(t))
+        snprintf(out->words, sizeof out->words, "the run with checks%s ended early", at);
+    else if (j->summary.culprits)
+        snprintf(out->words, sizeof out->words, "with checks%s %s is wrong", at,
+                 channel_label((enum asc_channel)wrong));
+    else
+        snprintf(out->words, sizeof out->words, "checks clean%s", at);
 }
 
 /* A race within a warp is none where its lanes advance together. */
@@ -229,12 +271,24 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
                          .wrong = &j->summary,
                          .scenario = smaller(scenario, t),
                          .open = findings_open(j),
+                         .same = is_cheap(t),
+                         .elsewhere = t->info.backend != BACKEND_CPU,
                          .output_right = j->n_findings && j->findings[j->n_findings - 1].output_right,
                          .found = out};
     memset(out, 0, sizeof *out);
     if (!r.scratch)
         return err_no_memory(err, "", "the second run");
     judge_scratch_watch(r.scratch, is_cancelled, &r);
+    if (is_clean(t, j)) {
+        const int cut = run_checked(&r, "", take_clean, err);
+        if (r.why[0]) {
+            out->clean.is = CHECKED_IMPOSSIBLE;
+            snprintf(out->clean.words, sizeof out->clean.words, "not checked: %s", r.why);
+        }
+        judge_scratch_free(r.scratch);
+        recorder_free(&r.recorder);
+        return cut;
+    }
     const int failed = run_checked(&r, "", take_reports, err) != 0 || try_orders(&r, t, err) != 0 ||
                        (any_raced(out) && run_checked(&r, "lockstep", take_lockstep, err) != 0);
     judge_scratch_free(r.scratch);
@@ -245,6 +299,7 @@ int retry_run(const struct runner_paths *paths, const struct scenario *scenario,
 int retry_tell(const struct retry *found, struct judgement *j)
 {
     int failed = 0;
+    j->checked = found->clean;
     for (int i = 0; i < j->n_findings; i++) {
         const struct found_again *it = &found->of[j->findings[i].channel];
         if (it->by != FOUND_BY_RUN && finding_is_open(&j->findings[i]))

@@ -1,6 +1,8 @@
 /* What no formula explains, asked of the kernel itself: where a stage is wrong and no cause is known, the kernel runs
    once more on the CPU with access checks, and what they report of that stage is the cause. Of what that does not tell
-   it runs in other orders of lanes and warps: a stage that is right or wrong by the order is the work of a race. */
+   it runs in other orders of lanes and warps: a stage that is right or wrong by the order is the work of a race. Of a
+   run that is clean, checks alone: they see what left no trace in its values; of one on a GPU, whether the CPU agrees.
+ */
 #ifndef STUDY_RETRY_H
 #define STUDY_RETRY_H
 
@@ -9,6 +11,7 @@
 
 struct retry {
     struct found_again of[ASC_CHANNELS];
+    struct checked_again clean; /* of a run without a finding */
 };
 
 /* Whether a second run may say more than this one, which is judged to its end. */

@@ -8,14 +8,15 @@
 #include <string.h>
 
 const struct convention conventions[CONVENTIONS] = {
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise)                                        \
-    {#name, CONVENTION_##kind, low, high, choices, by_default, otherwise},
+#define CONVENTION(name, type, kind, low, high, choices, names, by_default, otherwise)                                 \
+    {#name, CONVENTION_##kind, low, high, choices, #names, by_default, otherwise},
 #include "probes/conventions.def"
 #undef CONVENTION
 };
 
 static const size_t offsets[CONVENTIONS] = {
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) offsetof(struct asc_conventions, name),
+#define CONVENTION(name, type, kind, low, high, choices, names, by_default, otherwise)                                 \
+    offsetof(struct asc_conventions, name),
 #include "probes/conventions.def"
 #undef CONVENTION
 };
@@ -165,6 +166,36 @@ int conventions_check(const struct asc_conventions *c, const char *where, struct
             "conventions u_norm per-tile and u_phase after-rescale exclude each other: a U that is divided by "
             "l after every tile is not rescaled by the next one");
     return 0;
+}
+
+void convention_c_name(int i, int value, char *text, size_t n_bytes)
+{
+    const char *at = conventions[i].names + 1;
+    const bool named = value >= 0 && value <= conventions[i].high && conventions[i].kind == CONVENTION_CHOICE;
+    for (int k = 0; named && k < value; k++) {
+        at += strcspn(at, ",");
+        at += strspn(at, ", ");
+    }
+    snprintf(text, n_bytes, "%.*s", named ? (int)strcspn(at, ",)") : 0, at);
+}
+
+void convention_line_choice(struct convention_line *line, int convention, int value)
+{
+    *line = (struct convention_line){.convention = convention};
+    convention_c_name(convention, value, line->value, sizeof line->value);
+}
+
+void convention_line_number(struct convention_line *line, int convention, const char *number)
+{
+    *line = (struct convention_line){.convention = convention};
+    snprintf(line->value, sizeof line->value, "%s", number);
+}
+
+void convention_line_words(const struct convention_line *line, char out[CONVENTION_LINE_BYTES])
+{
+    const bool plan = line->convention < 0;
+    snprintf(out, CONVENTION_LINE_BYTES, "%s%s = %s;", plan ? "plan->" : "kernel.",
+             plan ? line->plan : conventions[line->convention].name, line->value);
 }
 
 bool conventions_same(const struct asc_conventions *a, const struct asc_conventions *b)

@@ -14,11 +14,12 @@ struct convention {
     enum convention_kind kind;
     double low, high;
     const char *choices;                /* "raw|scaled|log2", "" where it is a number */
+    const char *names;                  /* of these in C: "(ASC_UNIT_RAW, ASC_UNIT_SCALED, ASC_UNIT_LOG2)" */
     const char *by_default, *otherwise; /* Markdown */
 };
 
 enum {
-#define CONVENTION(name, type, kind, low, high, choices, by_default, otherwise) CONVENTION_OF_##name,
+#define CONVENTION(name, type, kind, low, high, choices, names, by_default, otherwise) CONVENTION_OF_##name,
 #include "probes/conventions.def"
 #undef CONVENTION
     CONVENTIONS
@@ -33,6 +34,20 @@ void convention_set(struct asc_conventions *c, int i, double value);
 /* The name of choice `value` into text, "" where there is none; and the number of a name, or -1. */
 void convention_choice(int i, int value, char *text, size_t n_bytes);
 int convention_from_choice(int i, const char *name);
+/* The name of a choice in C, "" where there is none. */
+void convention_c_name(int i, int value, char *text, size_t n_bytes);
+
+/* What a kernel has to say of a field: "kernel.m_unit = ASC_UNIT_LOG2;". Of the plan, which is no part of
+   the registration: "plan->kv_splits = 4;". */
+struct convention_line {
+    int convention;   /* -1: `plan` */
+    const char *plan; /* a field of struct asc_plan */
+    char value[32];   /* in C */
+};
+enum { CONVENTION_LINE_BYTES = 96, CONVENTION_LINES = 2 };
+void convention_line_choice(struct convention_line *line, int convention, int value);
+void convention_line_number(struct convention_line *line, int convention, const char *number);
+void convention_line_words(const struct convention_line *line, char out[CONVENTION_LINE_BYTES]);
 
 bool conventions_same(const struct asc_conventions *a, const struct asc_conventions *b);
 

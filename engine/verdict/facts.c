@@ -2,6 +2,7 @@
 
 #include "engine/base/path.h"
 #include "engine/oracle/search/rule.h"
+#include "engine/verdict/again.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/exactness.h"
 #include "engine/verdict/onset.h"
@@ -144,8 +145,6 @@ static void tell_search(const struct facts *to, const struct finding *f)
              second->bits, second->price);
     else if (f->n_rules)
         tell(to, FACT_EVIDENCE, &detail, "runner-up: none");
-    else if (f->tried)
-        tell(to, FACT_EVIDENCE, &detail, "tried: %llu rules, of which none holds", (unsigned long long)f->tried);
 }
 
 /* Every kv tile that was left out, and the rows that should see it. */
@@ -195,6 +194,43 @@ static bool is_said(const struct judgement *j, const struct finding *f)
     return said;
 }
 
+/* The same line makes what follows right as well: it is said once. */
+static void tell_lines(const struct facts *to, const struct finding *f)
+{
+    char lines[FINDING_LINES_BYTES], before[FINDING_LINES_BYTES];
+    finding_lines(f, lines);
+    for (const struct finding *other = to->j->findings; other < f && lines[0]; other++) {
+        finding_lines(other, before);
+        if (strcmp(before, lines) == 0)
+            return;
+    }
+    if (lines[0])
+        tell(to, FACT_DECLARE, &detail, "%s: %s", f->output_right ? "declare it" : "where that is meant, declare it",
+             lines);
+}
+
+/* Of the first finding that knows no cause. */
+static void tell_next(const struct facts *to, const struct finding *f)
+{
+    const struct trace_info *info = &to->t->info;
+    const bool on_cpu = info->backend == BACKEND_CPU, checked = info->checked || to->j->asked_again;
+    for (const struct finding *other = to->j->findings; other < f; other++)
+        if (finding_is_open(other))
+            return;
+    if (!finding_is_open(f) || f->output_right || to->t->fed || info->probes_off)
+        return;
+    char tried[32] = "rules";
+    if (f->tried)
+        snprintf(tried, sizeof tried, "%llu rules", (unsigned long long)f->tried);
+    tell(to, FACT_NEXT, &detail,
+         "tried: %s%s%s; next: %s--isolate %s (i: what is right once it is), an element's operands (d)", tried,
+         checked && on_cpu ? ", access checks" : "", to->j->asked_again && on_cpu ? ", other orders" : "",
+         checked  ? ""
+         : on_cpu ? "--checks (c), "
+                  : "--checks --backend cpu, ",
+         channel_name(f->channel));
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -207,6 +243,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     if (mistyped)
         tell(to, FACT_FINDING, &plain, "%s", lost);
     tell(to, FACT_FINDING, mistyped ? &detail : &plain, "%s", f->text);
+    tell_lines(to, f);
     const struct run_fact begins = {
         .detail = true, .place = f->first, .row = f->row, .col = f->col, .after = "", .site = finding_site(f, to->t)};
     tell(to, FACT_BEGINS, &begins, "begins at");
@@ -215,6 +252,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     tell_evidence(to, &f->evidence);
     tell_search(to, f);
     tell_edge(to, f);
+    tell_next(to, f);
     if (trace_dropped_words(to->t, f->channel, lost))
         tell(to, FACT_LOST, &detail, "%s", lost);
     for (int i = 0; i < f->n_also; i++) {

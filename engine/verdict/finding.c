@@ -387,6 +387,28 @@ static void take_declaration(const struct testing *testing, struct finding *f, s
     snprintf(f->declaration, sizeof f->declaration, "%s", it->fields);
 }
 
+/* P rounded on the way to l or U is a mistake, or meant and not declared: the values do not tell. */
+static int rounded_lines(const struct testing *testing, const struct explanation *found, struct finding *f)
+{
+    const struct rule *rule = &found->rule[0];
+    const bool rounds = found->n == 1 && found->share >= FINDING_WHOLE && rule->kind == RULE_OPERAND &&
+                        rule->rows.operand == asc_p && rule->type != DTYPE_COUNT && !rule->cuts && !rule->reads &&
+                        rule->turns == 0 && rule->limit == 0 && rule->plus == 0;
+    return rounds && (f->channel == asc_l || f->channel == asc_u)
+               ? cause_rounded_lines(f->channel, &testing->t->conventions, rule->type, f->line)
+               : 0;
+}
+
+static void take_lines(const struct testing *testing, const struct declared_otherwise *declared, struct finding *f)
+{
+    if (f->declaration[0]) {
+        memcpy(f->line, declared->line, sizeof f->line);
+        f->n_lines = declared->n_lines;
+    } else if (f->cause != CAUSE_NONE && cause_is_declaration(f->cause)) {
+        f->n_lines = cause_lines(f->cause, &testing->t->conventions, testing->plan, f->line);
+    }
+}
+
 static void tell_rule(const struct trace *t, const struct rule *rule, const char *words, struct rule_told *out)
 {
     const struct evidence *e = &rule->evidence;
@@ -536,11 +558,14 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
         return -1;
     take_declaration(testing, f, &declared);
+    take_lines(testing, &declared, f);
     const bool is_open = f->cause == CAUSE_NONE && !f->declaration[0];
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
     f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;
-    if (!f->declaration[0] && !f->event && f->cause == found.cause)
+    if (!f->declaration[0] && !f->event && f->cause == found.cause) {
         take_explanation(testing, &found, f);
+        f->n_lines = f->n_lines ? f->n_lines : rounded_lines(testing, &found, f);
+    }
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
@@ -600,6 +625,17 @@ const char *finding_word(const struct finding *f, const struct trace *t)
            : f->again             ? event_name(f->again->kind)
            : f->found_by          ? event_name(EVENT_RACE)
                                   : f->declaration;
+}
+
+void finding_lines(const struct finding *f, char out[FINDING_LINES_BYTES])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < f->n_lines; i++) {
+        char line[CONVENTION_LINE_BYTES];
+        convention_line_words(&f->line[i], line);
+        used += (size_t)snprintf(out + used, FINDING_LINES_BYTES - used, "%s%s", i ? " " : "", line);
+    }
 }
 
 void finding_also(const struct finding *f, int i, char *out, size_t bytes)

@@ -4,6 +4,7 @@
 
 #include "engine/oracle/causes/causes.h"
 #include "engine/oracle/derivation.h"
+#include "engine/trace/conventions.h"
 #include "engine/trace/trace.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -100,6 +101,10 @@ struct finding {
        tried does (measured.h). */
     char declaration[DECLARATION_BYTES];
     bool output_right;
+    /* [n_lines]: what the kernel has to say for it, by `declaration`, the cause or the rule; 0: it is no declaration.
+       Of several that fit the first one's. */
+    struct convention_line line[CONVENTION_LINES];
+    int n_lines;
     /* The rules that a search has found (explain.h), or where it is wrong; "": nothing. */
     char explained[RULES_TOLD * RULE_TEXT_BYTES];
     bool pattern;                                 /* it is only where */
@@ -144,6 +149,12 @@ struct summary {
     unsigned suspicious;
 };
 
+/* What a run with access checks says of one that is clean. */
+struct checked_again {
+    enum { CHECKED_NOT, CHECKED_CLEAN, CHECKED_FOUND, CHECKED_IMPOSSIBLE } is;
+    char words[160]; /* "checks clean", "checks find a race at my.cu:20" */
+};
+
 struct judgement {
     int n_slots, kv_tiles;
     struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
@@ -161,7 +172,8 @@ struct judgement {
     struct finding findings[MAX_FINDINGS]; /* one for tiles left out, then one per culprit in stage order */
     int n_findings;
     bool asked_again; /* what a second run says of the findings was looked for */
-    bool complete;    /* every slot is judged and every culprit's causes are tested */
+    struct checked_again checked;
+    bool complete; /* every slot is judged and every culprit's causes are tested */
     struct state_break state_break;
     struct run_onset *onset; /* owned: where NaN and infinity begin (onset.h); NULL: nowhere, or not known yet */
 };
@@ -195,6 +207,14 @@ const char *findings_unknown(const struct judgement *j);
 /* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding
    explains as well. */
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes);
+/* "kernel.m_policy = ASC_M_LAGGING; kernel.m_lag = 3;", "": it has none. */
+enum { FINDING_LINES_BYTES = CONVENTION_LINES * CONVENTION_LINE_BYTES };
+void finding_lines(const struct finding *f, char out[FINDING_LINES_BYTES]);
+/* Nothing is wrong with the kernel but what it declares. */
+static inline bool finding_declares(const struct finding *f)
+{
+    return f->n_lines > 0 && f->output_right;
+}
 void finding_also(const struct finding *f, int i, char *out, size_t bytes);            /* "also explained by ..." */
 const struct trace_site *finding_site(const struct finding *f, const struct trace *t); /* its probe; NULL: not known */
 /* "s,l"; "": none. culprits: as in struct summary. */

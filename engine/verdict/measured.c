@@ -223,7 +223,7 @@ static bool fits(const struct trying *x, const struct tally *by, unsigned right)
 }
 
 /* kv tiles that are dealt to states of their own: m, alpha, l and U begin anew, and O and LSE are merged. */
-static int try_splits(struct trying *x, const struct trace *t, unsigned culprits, char out[DECLARATION_BYTES])
+static int try_splits(struct trying *x, const struct trace *t, unsigned culprits, struct declared_otherwise *out)
 {
     static const int states[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64};
     bool fit = false;
@@ -238,9 +238,14 @@ static int try_splits(struct trying *x, const struct trace *t, unsigned culprits
         struct tally by;
         failed = count(x, &as, &by);
         fit = !failed && fits(x, &by, culprits);
-        if (fit)
-            snprintf(out, DECLARATION_BYTES, "kv_splits = %d, kv_deal = %s", (int)as.plan.kv_splits,
-                     plan_deal_names[as.plan.kv_deal]);
+        if (!fit)
+            continue;
+        snprintf(out->fields, sizeof out->fields, "kv_splits = %d, kv_deal = %s", (int)as.plan.kv_splits,
+                 plan_deal_names[as.plan.kv_deal]);
+        out->line[0] = (struct convention_line){.convention = -1, .plan = "kv_splits"};
+        snprintf(out->line[0].value, sizeof out->line[0].value, "%d", (int)as.plan.kv_splits);
+        out->line[1] = (struct convention_line){-1, "kv_deal", "ASC_DEAL_ROUND_ROBIN"};
+        out->n_lines = as.plan.kv_deal == ASC_DEAL_ROUND_ROBIN ? 2 : 1; /* ranges are the default */
     }
     return failed;
 }
@@ -257,7 +262,19 @@ static void name_choice(int convention, int value, char *out, size_t bytes)
 struct candidate {
     struct asc_conventions c;
     char why[80], fields[DECLARATION_BYTES];
+    struct convention_line line[CONVENTION_LINES];
+    int n_lines;
 };
+
+static void add_choice(struct candidate *x, int convention, int value)
+{
+    convention_line_choice(&x->line[x->n_lines++], convention, value);
+}
+
+static void add_number(struct candidate *x, int convention, const char *number)
+{
+    convention_line_number(&x->line[x->n_lines++], convention, number);
+}
 
 /* Two fields of which neither says anything alone. */
 static bool pair_candidate(const struct measuring *a, int choice, int value, int number, const char *what,
@@ -269,6 +286,8 @@ static bool pair_candidate(const struct measuring *a, int choice, int value, int
         return false;
     convention_set(&x->c, choice, value);
     convention_set(&x->c, number, (double)found);
+    add_choice(x, choice, value);
+    add_number(x, number, text);
     name_choice(choice, value, name, sizeof name);
     snprintf(x->why, sizeof x->why, "%s %s", what, text);
     snprintf(x->fields, sizeof x->fields, "%s, %s = %s", name, conventions[number].name, text);
@@ -283,6 +302,7 @@ static bool error_candidate(const struct measuring *a, int number, const char *w
     if (!(a->error <= 0.01) || !((double)strtof(text, NULL) > convention_get(&x->c, number)))
         return false;
     convention_set(&x->c, number, (double)strtof(text, NULL));
+    add_number(x, number, text);
     snprintf(x->why, sizeof x->why, "%s has a relative error of up to %.2g", what, a->error);
     snprintf(x->fields, sizeof x->fields, "%s = %s or more", conventions[number].name, text);
     return true;
@@ -291,20 +311,24 @@ static bool error_candidate(const struct measuring *a, int number, const char *w
 static bool lag_candidate(const struct measuring *a, struct candidate *x)
 {
     const double least = ceil(a->lag * 1000) / 1000;
-    char choice[64];
+    char choice[64], text[32];
     if (a->lead > 0 || !(a->lag > 0) || !(least <= conventions[CONVENTION_OF_m_lag].high))
         return false;
     x->c.m_policy = ASC_M_LAGGING;
     x->c.m_lag = (float)least;
+    snprintf(text, sizeof text, "%g", least);
+    add_choice(x, CONVENTION_OF_m_policy, ASC_M_LAGGING);
+    add_number(x, CONVENTION_OF_m_lag, text);
     name_choice(CONVENTION_OF_m_policy, ASC_M_LAGGING, choice, sizeof choice);
     snprintf(x->why, sizeof x->why, "m lags by up to %.4g (log2)", a->lag);
-    snprintf(x->fields, sizeof x->fields, "%s, m_lag = %g or more", choice, least);
+    snprintf(x->fields, sizeof x->fields, "%s, m_lag = %s or more", choice, text);
     return true;
 }
 
 static bool fixed_candidate(const struct measuring *a, struct candidate *x)
 {
     x->c.m_policy = ASC_M_FIXED;
+    add_choice(x, CONVENTION_OF_m_policy, ASC_M_FIXED);
     name_choice(CONVENTION_OF_m_policy, ASC_M_FIXED, x->fields, sizeof x->fields);
     if (a->lead <= 0)
         snprintf(x->why, sizeof x->why, "m lags by up to %.4g (log2), more than m_lag's %g", a->lag,
@@ -327,12 +351,15 @@ static bool factor_candidate(const struct measuring *a, struct candidate *x)
     const double whole = rint(log2(a->factor.low));
     if (exp2(whole) >= a->factor.low && exp2(whole) <= a->factor.high) {
         x->c.p_offset += (int32_t)whole;
+        snprintf(text, sizeof text, "%d", (int)x->c.p_offset);
+        add_number(x, CONVENTION_OF_p_offset, text);
         snprintf(x->why, sizeof x->why, "P carries 2^%.4g", x->c.p_offset + log2(declared));
-        snprintf(x->fields, sizeof x->fields, "p_offset = %d", (int)x->c.p_offset);
+        snprintf(x->fields, sizeof x->fields, "p_offset = %s", text);
         return true;
     }
     if (!shortest(&factor, text, &x->c.p_factor))
         return false;
+    add_number(x, CONVENTION_OF_p_factor, text);
     snprintf(x->why, sizeof x->why, "P carries 2^%.4g", x->c.p_offset + log2((double)x->c.p_factor));
     snprintf(x->fields, sizeof x->fields, "p_factor = %s", text);
     return true;
@@ -438,9 +465,10 @@ static void option_set(const struct option *o, struct trace *t)
 /* Those of options `one` and `two` (the same one: it alone) that make the stage right are added to out; the first of
    all is `found`. */
 static int try_options(struct trying *x, const struct trace *as, enum asc_channel ch, struct option *one,
-                       const struct option *two, struct asc_conventions *found, char out[DECLARATION_BYTES])
+                       const struct option *two, struct candidate *found)
 {
     struct trace other = *as;
+    char *out = found->fields;
     const size_t used = strlen(out);
     struct tally by;
     char choice[2][64];
@@ -454,8 +482,12 @@ static int try_options(struct trying *x, const struct trace *as, enum asc_channe
         one->tells = by.mark[ch] != x->so_far.mark[ch];
     if (!fits(x, &by, 1u << ch))
         return 0;
-    if (!used)
-        *found = other.conventions;
+    if (!used) {
+        found->c = other.conventions;
+        add_choice(found, one->convention, one->value);
+        if (two != one)
+            add_choice(found, two->convention, two->value);
+    }
     name_choice(one->convention, one->value, choice[0], sizeof choice[0]);
     name_choice(two->convention, two->value, choice[1], sizeof choice[1]);
     char text[DECLARATION_BYTES];
@@ -467,24 +499,23 @@ static int try_options(struct trying *x, const struct trace *as, enum asc_channe
 
 /* Every choice that makes this stage right, then every pair of which none does alone; the first is in force from here
    on. */
-static int try_choices(struct trying *x, struct trace *as, enum asc_channel ch, char out[DECLARATION_BYTES])
+static int try_choices(struct trying *x, struct trace *as, enum asc_channel ch, struct candidate *out)
 {
     enum { OPTIONS = 128 };
     struct option option[OPTIONS];
-    struct asc_conventions found = as->conventions;
     int n = 0, failed = 0;
-    out[0] = '\0';
+    *out = (struct candidate){.c = as->conventions};
     for (int i = 0; i < CONVENTIONS; i++)
         for (int value = 0; value <= conventions[i].high && conventions[i].kind == CONVENTION_CHOICE; value++)
             if (is_tried(i, value) && n < OPTIONS)
                 option[n++] = (struct option){i, value, false};
     for (int i = 0; i < n && !failed; i++)
-        failed = try_options(x, as, ch, &option[i], &option[i], &found, out);
-    for (int i = 0; i < n && !out[0] && !failed; i++)
+        failed = try_options(x, as, ch, &option[i], &option[i], out);
+    for (int i = 0; i < n && !out->fields[0] && !failed; i++)
         for (int k = i + 1; k < n && option[i].tells && !failed; k++)
             if (option[k].tells && option[k].convention != option[i].convention)
-                failed = try_options(x, as, ch, &option[i], &option[k], &found, out);
-    as->conventions = found;
+                failed = try_options(x, as, ch, &option[i], &option[k], out);
+    as->conventions = out->c;
     return failed;
 }
 
@@ -493,7 +524,7 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
 {
     struct trace as = *t;
     uint64_t declared[ASC_CHANNELS];
-    const char *last = "";
+    struct candidate last = {.fields = ""};
     int failed = 0;
     memcpy(declared, x->so_far.bad, sizeof declared);
     for (int ch = 0; ch < ASC_CHANNELS && !failed; ch++) {
@@ -501,25 +532,27 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
             continue;
         failed = count(x, &as, &x->so_far);
         out[ch].follows = declared[ch] > 0 && x->so_far.bad[ch] == 0;
-        struct candidate measured = {.fields = ""};
+        struct candidate fit = {.fields = ""};
         if (out[ch].follows)
-            snprintf(out[ch].fields, sizeof out[ch].fields, "%s", last);
+            fit = last;
         else if (x->so_far.bad[ch] > 0 && !failed)
-            failed = try_measured(x, &as, (enum asc_channel)ch, &measured);
-        if (x->so_far.bad[ch] > 0 && !measured.fields[0] && !x->large && !failed)
-            failed = try_choices(x, &as, (enum asc_channel)ch, out[ch].fields);
-        if (measured.fields[0]) {
-            snprintf(out[ch].fields, sizeof out[ch].fields, "%s", measured.fields);
-            snprintf(out[ch].why, sizeof out[ch].why, "%s", measured.why);
-            out[ch].measured = true;
-            out[ch].lags = ch == asc_m && measured.c.m_policy == ASC_M_LAGGING;
+            failed = try_measured(x, &as, (enum asc_channel)ch, &fit);
+        out[ch].measured = fit.fields[0] && !out[ch].follows;
+        if (x->so_far.bad[ch] > 0 && !fit.fields[0] && !x->large && !failed)
+            failed = try_choices(x, &as, (enum asc_channel)ch, &fit);
+        snprintf(out[ch].fields, sizeof out[ch].fields, "%s", fit.fields);
+        memcpy(out[ch].line, fit.line, sizeof fit.line);
+        out[ch].n_lines = fit.n_lines;
+        if (out[ch].measured) {
+            snprintf(out[ch].why, sizeof out[ch].why, "%s", fit.why);
+            out[ch].lags = ch == asc_m && fit.c.m_policy == ASC_M_LAGGING;
         } else if (out[ch].fields[0]) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));
         }
         if (failed || !out[ch].fields[0])
             break; /* what is judged by it tells nothing */
-        last = out[ch].fields;
+        last = fit;
     }
     return failed;
 }
@@ -552,7 +585,7 @@ int declarations_try(const struct judgement *j, const struct trace *t, const str
     const unsigned culprits = summary->culprits & ((1u << ASC_CHANNELS) - 1),
                    states = 1u << asc_l | 1u << asc_u | 1u << asc_o | 1u << asc_lse;
     struct trying x = {.j = j, .scratch = scratch};
-    char splits[DECLARATION_BYTES] = "";
+    struct declared_otherwise splits = {.states = true};
     memset(out, 0, ASC_CHANNELS * sizeof *out);
     choose_slots(j, t, culprits, &x);
     if (x.n_slots == 0)
@@ -560,15 +593,14 @@ int declarations_try(const struct judgement *j, const struct trace *t, const str
     x.verdicts = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *x.verdicts);
     int failed = !x.verdicts || count(&x, t, &x.so_far);
     if (culprits & states && t->plan.kv_splits <= 1 && !x.large && !failed)
-        failed = try_splits(&x, t, culprits, splits);
-    for (int ch = 0; ch < ASC_CHANNELS && splits[0]; ch++)
+        failed = try_splits(&x, t, culprits, &splits);
+    for (int ch = 0; ch < ASC_CHANNELS && splits.fields[0]; ch++)
         if (culprits >> ch & 1) {
+            out[ch] = splits;
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right as that of kv tiles dealt to states",
                      channel_label((enum asc_channel)ch));
-            out[ch].states = true;
-            snprintf(out[ch].fields, sizeof out[ch].fields, "%s", splits);
         }
-    if (!splits[0] && !failed)
+    if (!splits.fields[0] && !failed)
         failed = try_stages(&x, t, culprits, out);
     free(x.verdicts);
     return failed ? -1 : 0;

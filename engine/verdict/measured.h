@@ -3,17 +3,20 @@
 #ifndef VERDICT_MEASURED_H
 #define VERDICT_MEASURED_H
 
+#include "engine/trace/conventions.h"
 #include "engine/verdict/judgement.h"
 #include <stdbool.h>
 
 /* Field and value of conventions.def or of the plan, and what speaks for it. */
 struct declared_otherwise {
-    char why[80];                   /* "m lags by up to 7.3 (log2)" */
-    char fields[DECLARATION_BYTES]; /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
-    bool follows;                   /* the field is that of a stage above, which makes this one right as well */
-    bool measured;                  /* in what was captured */
-    bool lags;                      /* m stays below the running maximum, by no more than m_lag can say */
-    bool states;                    /* the kv tiles are dealt to states: that is all that is wrong anywhere */
+    char why[80];                                  /* "m lags by up to 7.3 (log2)" */
+    char fields[DECLARATION_BYTES];                /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
+    struct convention_line line[CONVENTION_LINES]; /* [n_lines]: what the kernel says then */
+    int n_lines;
+    bool follows;  /* the field is that of a stage above, which makes this one right as well */
+    bool measured; /* in what was captured */
+    bool lags;     /* m stays below the running maximum, by no more than m_lag can say */
+    bool states;   /* the kv tiles are dealt to states: that is all that is wrong anywhere */
 };
 
 /* What would make each culprit of a run right whose output is. out: [ASC_CHANNELS]. -1 without memory. */

@@ -30,7 +30,7 @@ FOREIGN_OPTIONS = {"--wait": "an editor's", "--expt-relaxed-constexpr": "nvcc's"
                    "--update": "the tests'", "--junit-xml": "pytest's",
                    "--job-name": "sbatch's", "--array": "sbatch's", "--output": "sbatch's"}
 # What docs/editing.md says a key does, by the names of the key table.
-EDITING_KEYS = {"W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
+EDITING_KEYS = {"A": "findings", "W": "watch", "r": "rerun", "x": "cancel", "c": "checks", "p": "profile", "i": "isolate", "B": "bias",
                 "a": "name-run", "s": "save", "R": "runs", "D": "changes", "E": "errors", "e": "edit", "j": "q-next",
                 "k": "q-previous"}
 

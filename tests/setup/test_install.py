@@ -64,6 +64,9 @@ class Install(unittest.TestCase):
         self.assertNotIn(str(ROOT), done.stdout)
         self.assertTrue(any((self.dest / "home/.cache/attnscope").iterdir()))
         self.assertFalse((data / "build").exists())
+        self.assertTrue((data / "docs/writing-a-kernel.md").exists())
+        example = self.attnscope("run", data / "docs/examples/my_attention.cu", "--shape", "1,1,32,64")
+        self.assertEqual(example.returncode, 0, example.stdout)
         listed = self.attnscope("list").stdout
         self.assertIn(f"Kernels, below {data}:", listed)
         self.assertIn("kernels/v2b_scalar.cu", listed)

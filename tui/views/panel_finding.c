@@ -193,7 +193,8 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
 {
     const struct rounding_progress *scan = session_rounding(s);
     const struct rounding *found = scan ? scan->result : NULL;
-    const bool checked = s->run.trace->info.checked;
+    const struct checked_again *again = &s->run.judgement->checked;
+    const bool checked = s->run.trace->info.checked, on_cpu = s->run.trace->info.backend == BACKEND_CPU;
     char list[64], none[64];
     unsigned clear = 0;
     for (int ch = 0; found && ch < ASC_CHANNELS; ch++)
@@ -202,18 +203,28 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
             clear |= 1u << ch;
     stage_list(found ? rounding_found(found) : 0, list, sizeof list);
     stage_list(clear, none, sizeof none);
+    if (again->is == CHECKED_FOUND) {
+        snprintf(out, bytes, "%s%s", again->words, on_cpu ? ": c" : "");
+        return;
+    }
     if (list[0])
         snprintf(out, bytes, "rounding of %s pulls to one side: B", list);
     else if (scan && scan->step)
         snprintf(out, bytes, "looking for bias (x stops)");
     else
-        snprintf(out, bytes, "%s%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
+        snprintf(out, bytes, "%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
                  found && found->negated ? ""
                  : none[0]               ? " (-: more surely)"
-                                         : "",
-                 checked                                                                ? "; checks clean"
-                 : s->run.trace->info.backend == BACKEND_CPU && s->subject.has_scenario ? "; c: access checks"
-                                                                                        : "");
+                                         : "");
+    const size_t used = strlen(out);
+    if (checked)
+        snprintf(out + used, bytes - used, "; checks clean");
+    else if (session_retry_words(s)[0])
+        snprintf(out + used, bytes - used, "; checks under way (x stops)");
+    else if (again->is == CHECKED_CLEAN || !on_cpu)
+        snprintf(out + used, bytes - used, "%s%s", again->words[0] ? "; " : "", again->words);
+    else if (s->subject.has_scenario)
+        snprintf(out + used, bytes - used, "; c: access checks");
 }
 
 static void quiet_put(const struct session *s, struct text_flow *f)
@@ -278,9 +289,14 @@ static void quiet_put(const struct session *s, struct text_flow *f)
             clean_words(s, words, sizeof words);
             snprintf(cores + strlen(cores), sizeof cores - strlen(cores), "%s%s", cores[0] ? "; " : "", words);
         }
-        row_put(f, STYLE_TEXT, cores, "");
+        row_put(f, s->run.judgement->checked.is == CHECKED_FOUND ? STYLE_WARNING : STYLE_TEXT, cores, "");
     } else
         first_bad_put(s, f, "", "");
+}
+
+static bool is_under_way(const struct session *s)
+{
+    return s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING;
 }
 
 /* A finding, its probe's line at the end if asked for. */
@@ -298,7 +314,28 @@ static void finding_put(const struct session *s, struct text_flow *to, const str
     row_put(to, STYLE_BAD, words, where);
 }
 
-/* The second one in the order of need: what happened during the run, another culprit, where it begins. */
+bool declaration_here(const struct session *s)
+{
+    const struct finding *f = s->run.finding;
+    struct isolation_result isolated;
+    return f && finding_declares(f) && !is_under_way(s) && s->job.phase != PHASE_FAILED &&
+           !session_isolated(s, &isolated) && place_same(session_place(s), f->first);
+}
+
+/* "kernel.conventions.m_unit = ASC_UNIT_LOG2;          Enter inserts it, 2 more: A" */
+static void declaration_put(const struct session *s, struct text_flow *f)
+{
+    char lines[FINDING_LINES_BYTES], words[64], more[32] = "";
+    const int others = s->run.judgement->n_findings - 1;
+    finding_lines(s->run.finding, lines);
+    if (others > 0)
+        snprintf(more, sizeof more, ", %d more: A", others);
+    snprintf(words, sizeof words, "%s inserts it%s", declaration_here(s) ? "Enter" : "A Enter", more);
+    row_put(f, STYLE_TEXT, lines, words);
+}
+
+/* The second one in the order of need: what happened during the run, a declaration to write, another culprit, where it
+   begins. */
 static void findings_put(const struct session *s, struct text_flow *f, bool roomy)
 {
     const struct judgement *j = s->run.judgement;
@@ -306,17 +343,19 @@ static void findings_put(const struct session *s, struct text_flow *f, bool room
     char site[320], place[32], words[256], lost[LOST_WORDS_BYTES];
     const bool dropped = !event && trace_dropped_words(s->run.trace, s->run.finding->channel, lost);
     const struct rect all = f->area;
-    const char *const leads[] = {"FINDING  ", event                    ? "EVENT"
-                                              : ended_by(s->run.trace) ? "ENDED"
-                                              : dropped                ? "LOST"
-                                              : j->n_findings > 1      ? "FINDING"
-                                                                       : ""};
+    const char *const leads[] = {"FINDING  ", event                              ? "EVENT"
+                                              : ended_by(s->run.trace)           ? "ENDED"
+                                              : dropped                          ? "LOST"
+                                              : finding_declares(s->run.finding) ? "DECLARE"
+                                              : j->n_findings > 1                ? "FINDING"
+                                                                                 : ""};
     if (roomy) {
         f->area.col += text_columns(leads[0]);
         f->area.cols -= text_columns(leads[0]);
     }
     site_words(s, s->run.finding, site, sizeof site);
-    const bool with_place = !roomy && !event && !ended_by(s->run.trace) && j->n_findings < 2;
+    const bool with_place =
+        !roomy && !event && !ended_by(s->run.trace) && (finding_declares(s->run.finding) || j->n_findings < 2);
     finding_put(s, f, s->run.finding, with_place ? "" : site);
     if (roomy && f->canvas) {
         canvas_put(f->canvas, all, 0, 0, STYLE_STRONG, leads[0]);
@@ -330,6 +369,8 @@ static void findings_put(const struct session *s, struct text_flow *f, bool room
         place[0] = '\0';
         add_more((size_t)j->n_findings - 1, place, sizeof place);
         row_put(f, STYLE_WARNING, lost, place);
+    } else if (finding_declares(s->run.finding)) {
+        declaration_put(s, f);
     } else if (j->n_findings > 1) {
         site_words(s, &j->findings[1], site, sizeof site);
         add_more((size_t)j->n_findings - 2, site, sizeof site);
@@ -364,11 +405,6 @@ static void known_put(const struct session *s, struct text_flow *f, bool roomy)
         findings_put(s, f, roomy);
     else
         quiet_put(s, f);
-}
-
-static bool is_under_way(const struct session *s)
-{
-    return s->job.phase == PHASE_BUILDING || s->job.phase == PHASE_RUNNING || s->job.phase == PHASE_JUDGING;
 }
 
 int finding_rows(const struct session *s, int cols, bool roomy)

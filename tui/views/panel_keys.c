@@ -136,7 +136,7 @@ const char *message_words(const struct session *s, char *room, size_t bytes, enu
     *style = STYLE_WARNING;
     if (s->message[0])
         return s->message;
-    if (session_retry_words(s)[0]) {
+    if (session_retry_words(s)[0] && findings_open(s->run.judgement)) {
         snprintf(room, bytes, "no known cause: %s  (x stops)", session_retry_words(s));
         return room;
     }

@@ -23,6 +23,8 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area);
  * roomy: the facts stand elsewhere on the screen. */
 int finding_rows(const struct session *s, int cols, bool roomy);
 void finding_draw(const struct session *s, struct canvas *c, struct rect area, bool roomy, const struct view_state *vs);
+/* The cursor is where the finding that is shown begins, and that one asks for a declaration. */
+bool declaration_here(const struct session *s);
 void legend_draw(const struct session *s, struct canvas *c, struct rect area);
 
 /* Tiles of the cursor's stage and head, and below them the heads. */

@@ -43,6 +43,7 @@ struct view_answer {
         ANSWER_SHOWS_RUN,  /* that run, then that view */
         ANSWER_TRIES,      /* a run with those formats */
         ANSWER_RUNS_POINT, /* that point of the sweep, then that view */
+        ANSWER_DECLARES,   /* what that finding asks for, in the kernel's registration */
         ANSWER_SAYS
     } does;
     enum action action;
@@ -51,6 +52,7 @@ struct view_answer {
     struct cursor to;
     int run;
     const struct whatif_choice *choice; /* borrowed from the session */
+    const struct finding *finding;      /* the same */
     const char *text;
 };
 

@@ -128,9 +128,10 @@ static void view_overview_draw(const struct session *s, struct canvas *c, const 
 
 static struct view_answer act(const struct session *s, struct view_state *vs, enum action a, int times)
 {
-    (void)s;
     (void)vs;
     (void)times;
+    if (a == ACTION_ZOOM && declaration_here(s))
+        return (struct view_answer){.does = ANSWER_DECLARES, .finding = s->run.finding};
     return a == ACTION_ZOOM ? (struct view_answer){.does = ANSWER_OPENS, .view = VIEW_TILE} : (struct view_answer){0};
 }
 

@@ -7,6 +7,7 @@
 #include "engine/oracle/values.h"
 #include "engine/trace/conventions.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 static int choices(int convention)
 {
@@ -30,6 +31,12 @@ static double declared_value(const struct walk_tile *tile, enum cause cause, int
     return NAN;
 }
 
+/* A maximum tells only how its unit differs from that of S. */
+static bool looks_same(enum cause cause, const int looks[2])
+{
+    return cause_channel(cause) == asc_m && looks[0] == looks[1];
+}
+
 /* "NAME declared X, looks Y", "NAME, NAME declared X, X, look Y, Y". */
 static void declared_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
 {
@@ -42,7 +49,7 @@ static void declared_describe(const struct oracle_case *c, enum cause cause, dou
     }
     if (which[1] < 0)
         snprintf(text, bytes, "%s declared %s, looks %s", conventions[which[0]].name, name[0][0], name[1][0]);
-    else if (cause_channel(cause) == asc_m && looks[0] == looks[1]) /* a maximum tells only how units differ */
+    else if (looks_same(cause, looks))
         snprintf(text, bytes, "m_unit looks the same as s_unit");
     else
         snprintf(text, bytes, "%s, %s declared %s, %s, look %s, %s", conventions[which[0]].name,
@@ -50,6 +57,82 @@ static void declared_describe(const struct oracle_case *c, enum cause cause, dou
 }
 
 const struct cause_parameter parameter_declared = {declared_value, declared_describe};
+
+/* The choice of p_rounded that is this type; -1: there is none. */
+static int rounded_to(enum dtype type)
+{
+    switch (type) {
+    case DTYPE_F16:
+        return ASC_P_F16;
+    case DTYPE_BF16:
+        return ASC_P_BF16;
+    case DTYPE_E4M3:
+        return ASC_P_E4M3;
+    case DTYPE_E5M2:
+        return ASC_P_E5M2;
+    default:
+        return -1;
+    }
+}
+
+int cause_rounded_lines(enum asc_channel ch, const struct asc_conventions *declared, enum dtype type,
+                        struct convention_line *out)
+{
+    const int rounded = rounded_to(type);
+    int lines = 0;
+    if (rounded < 0)
+        return 0;
+    if (ch == asc_l)
+        convention_line_choice(&out[lines++], CONVENTION_OF_l_from, ASC_L_ROUNDED);
+    if (declared->p_rounded != rounded)
+        convention_line_choice(&out[lines++], CONVENTION_OF_p_rounded, rounded);
+    return lines;
+}
+
+/* Those whose convention is not what a row of causes.def names. */
+static int lines_of_named(enum cause cause, const struct asc_conventions *declared, double parameter,
+                          struct convention_line *out)
+{
+    char number[32];
+    int lines = 0;
+    if (cause == CAUSE_s_masked_value && !isnan(parameter)) {
+        for (int digits = 1; digits <= 9; digits++) {
+            snprintf(number, sizeof number, "%.*g", digits, parameter);
+            if (strtof(number, NULL) == (float)parameter)
+                break;
+        }
+        convention_line_choice(&out[lines++], CONVENTION_OF_s_masked, ASC_MASKED_VALUE);
+        convention_line_number(&out[lines++], CONVENTION_OF_s_masked_value, number);
+    }
+    if ((cause == CAUSE_l_from_rounded || cause == CAUSE_u_p_rounded) && !isnan(parameter))
+        lines = cause_rounded_lines(cause_channel(cause), declared, cause_type(parameter), out);
+    if (cause == CAUSE_l_from_unrounded)
+        convention_line_choice(&out[lines++], CONVENTION_OF_l_from, ASC_L_UNROUNDED);
+    if (cause == CAUSE_u_p_unrounded)
+        convention_line_choice(&out[lines++], CONVENTION_OF_p_rounded, ASC_P_AS_RECORDED);
+    return lines;
+}
+
+int cause_lines(enum cause cause, const struct asc_conventions *declared, const struct cause_plan *plan,
+                struct convention_line *out)
+{
+    const int *which = cause_conventions(cause), n = choices(which[1]);
+    const double parameter = plan->parameter[cause];
+    int lines = which[0] < 0 ? lines_of_named(cause, declared, parameter, out) : 0;
+    if (which[0] < 0 || isnan(parameter))
+        return lines;
+    const int value = (int)parameter, looks[] = {value / n, value % n};
+    if (which[1] >= 0 && looks_same(cause, looks)) {
+        if (plan->culprits >> asc_s & 1) /* which unit that of S is, its own finding says */
+            return 0;
+        convention_line_choice(&out[0], CONVENTION_OF_m_unit, declared->s_unit);
+        return 1;
+    }
+    for (int i = 0; i < 2 && which[i] >= 0; i++)
+        if (convention_get(declared, which[i]) != looks[i])
+            convention_line_choice(&out[lines++], which[i], looks[i]);
+    return lines;
+}
 
 /* Q as it was given, times what would be folded into it. */
 static void fold(const struct candidate *k, const struct oracle_case *c)

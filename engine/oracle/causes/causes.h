@@ -42,6 +42,15 @@ void cause_plan_begin(struct cause_plan *plan, unsigned culprits);
 void cause_detail(enum cause cause, const struct oracle_case *c, const struct cause_plan *plan, char *text,
                   size_t bytes);
 
+/* Of a declaration: what a registration that says `declared` has to say instead, [CONVENTION_LINES]; returns how many
+   lines. */
+struct convention_line;
+int cause_lines(enum cause cause, const struct asc_conventions *declared, const struct cause_plan *plan,
+                struct convention_line *out);
+/* The same of l or U that takes weights rounded to this type. */
+int cause_rounded_lines(enum asc_channel ch, const struct asc_conventions *declared, enum dtype type,
+                        struct convention_line *out);
+
 /* Evidence for one candidate, summed over the tiles that hold any bad element; for a declaration, which has to hold
    everywhere, over all tiles. A formula with a parameter is weighed on the half of the elements that had no say in
    choosing it. */

@@ -52,7 +52,7 @@ static void each_mistake_has_its_line(void **state)
     } cases[] = {
         {"[screen]\nstart = nowhere\n", 2, "start: expected overview|map|"},
         {"[screen]\n\n# words\n  mouse = maybe\n", 4, "mouse: expected yes|no, found 'maybe'"},
-        {"[screen]\ncolor = red\n", 2, "color: expected one of start, background, mouse, ascii, remember"},
+        {"[screen]\ncolor = red\n", 2, "color: expected one of start, background, mouse, ascii, try, remember"},
         {"start = map\n", 1, "start: expected it in [screen], [keys] or [colors], found []"},
         {"[mouse]\non = yes\n", 2, "found [mouse]"},
         {"[keys]\nfly = f\n", 2, "fly: expected the name of an action (attnscope docs keys)"},

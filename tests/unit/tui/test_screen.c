@@ -230,6 +230,10 @@ static void commands_are_typed(void **state)
     assert_true(screen_wait(&s, "S[h0,q0,k3]"));
     screen_send(&s, ":nxt-bda\r");
     assert_true(screen_wait(&s, "no command 'nxt-bda': the nearest is 'next-bad'"));
+    screen_send(&s, ":foo\r");
+    assert_true(screen_wait(&s, "no command 'foo': Tab lists what there is"));
+    screen_send(&s, ":p\r");
+    assert_true(screen_wait(&s, "'p' is short for more than one: Tab lists them"));
     screen_send(&s, ":go h99\r");
     assert_true(screen_wait(&s, "head 99 is out of range: this run has 8"));
     screen_send(&s, ":st\t");
