@@ -76,6 +76,7 @@ RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
+LENGTH := $(B)/tests/length
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
 BENCH_PHASES := $(B)/tests/bench_phases
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -299,7 +300,7 @@ $(B)/tests/%: %.c $(B)/libattnscope.a
 	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(filter %libtest.a,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
 $(UNIT) $(B)/tests/bench_screen $(CAUSE_GRID): TEST_LIBS := -lcmocka -lvterm -lutil
-$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL) $(CAUSE_GRID): $(TEST_LIB) | needs-test
+$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL) $(LENGTH) $(CAUSE_GRID): $(TEST_LIB) | needs-test
 $(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.

@@ -1,6 +1,7 @@
 #include "engine/oracle/merge.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -225,6 +226,8 @@ static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
         const double sum = sunk.kept * s->reference.sum[r] + sunk.weight;
         s->reference.sum_error[r] = sunk.kept * (s->reference.sum_error[r] + s->reference.sum[r] * sunk.kept_loose) +
                                     sunk.weight_loose + 3 * BOUND_U * sum;
+        likely_sink(c, s, r, sunk.kept,
+                    sunk.kept * s->reference.sum[r] * sunk.kept_loose + sunk.weight_loose + 3 * BOUND_U * sum);
         s->reference.sum[r] = sum;
         s->reference.max[r] = sunk.top;
         scale_row(s->reference.out, r, c->head_dim_v, sunk.kept);

@@ -193,6 +193,19 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
 int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
                void (*each)(void *ctx, const struct tile_detail *d), void *ctx);
 
+/* How far O of a q tile of long rows lies from the reference, beside what roundings are expected to do: errors well
+   within their bounds that are not of the size of roundings. A tile like that is worth a look, and not wrong for it. */
+struct output_noise {
+    bool known;        /* rows are long enough, see likely.h */
+    double slope;      /* what O errs by in proportion to itself */
+    double low, high;  /* between these it is expected */
+    double ratio;      /* root mean square of what is left of the errors, to what is expected of it */
+    double row, limit; /* the same of the worst row; beyond this it is unusual */
+};
+/* Of the case that was judged last. */
+const struct output_noise *judge_noise(const struct judge_scratch *s);
+bool noise_unusual(const struct output_noise *n);
+
 /* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it. */
 void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
                    size_t bytes);

@@ -45,15 +45,57 @@ static bool sums_in_f16(int accumulator)
     return declared[accumulator].sum == DTYPE_F16;
 }
 
+/* Whether the run may have used a model of the declaration: all of them, where it is not known whose cores they were,
+   or where those compute none of it. A sum that is promoted is the same instruction's. */
+static bool may_be(const struct declared *d, uint32_t cores, enum tensor_core model)
+{
+    uint32_t known = 0;
+    if (cores >> TENSOR_CORE_WGMMA_E4M3 & 1)
+        cores |= 1u << TENSOR_CORE_WGMMA_E4M3_PROMOTED;
+    for (int i = 0; i < d->n; i++)
+        known |= cores & 1u << d->models[i];
+    return !(known & ~(1u << TENSOR_CORE_F32)) || known >> model & 1;
+}
+
 /* 2^-10: what the errors of earlier chunks add to later accumulators, (L + 1) 2^-F of a bound at most and below that
    even with 13 bits; in the f16 accumulator the chunks' errors of 2^-10 compound, (1 + 2^-10)^chunks. */
-double product_bound(int accumulator, int n)
+static double bound_on(int accumulator, uint32_t cores, int n)
 {
     const struct declared *d = &declared[accumulator];
     double most = bound_gamma(n);
     for (int i = 0; i < d->n; i++)
-        most = fmax(most, tensor_core_bound(d->models[i], n));
+        if (may_be(d, cores, d->models[i]))
+            most = fmax(most, tensor_core_bound(d->models[i], n));
     return d->n ? most * (1 + 0x1p-10) * (1 + most) : most;
+}
+
+double product_bound(int accumulator, int n)
+{
+    return bound_on(accumulator, 0, n);
+}
+
+struct product_share product_share(const struct oracle_case *c, int accumulator, int n)
+{
+    const struct declared *d = &declared[accumulator];
+    struct product_share share = {0, n * BOUND_U * BOUND_U, 0, 0};
+    if (sums_in_f16(accumulator))
+        return (struct product_share){bound_on(accumulator, c->cores, n), 0, 0, 0};
+    for (int i = 0; i < d->n; i++) {
+        int products = 0;
+        int fraction = 0;
+        int result = 0;
+        if (d->models[i] == TENSOR_CORE_F32 || !may_be(d, c->cores, d->models[i]))
+            continue;
+        tensor_core_shape(d->models[i], &products, &fraction, &result);
+        const int chunks = (n + products - 1) / products;
+        const double term = ldexp(0.5, -fraction), sum = ldexp(0.5, -result);
+        /* The f32 additions of promoted sums are rounded to nearest: one to a chunk at most. */
+        share.systematic = fmax(share.systematic, chunks * ((products + 1) * term + sum));
+        share.cut = fmax(share.cut, chunks * sum);
+        share.terms = fmax(share.terms, chunks * products * term);
+        share.variance = fmax(share.variance, chunks * ((products + 1) * term * term + sum * sum + BOUND_U * BOUND_U));
+    }
+    return share;
 }
 
 enum tensor_core product_loosest(int accumulator, int n)
@@ -99,7 +141,7 @@ double product_score(const struct oracle_case *c)
     const int scales = codes_descale_roundings(c);
     if (!declared[accumulator].n)
         return bound_score(c->head_dim + scales, unit);
-    const double bound = product_bound(accumulator, c->head_dim);
+    const double bound = bound_on(accumulator, c->cores, c->head_dim);
     return bound + (1 + bound) * ((unit == ASC_UNIT_LOG2 ? 3 : 1) + scales) * product_rounding(accumulator);
 }
 
@@ -109,7 +151,7 @@ double product_accumulate(const struct oracle_case *c)
     const bool scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
     if (!declared[accumulator].n)
         return bound_accumulate(c->bc + scales);
-    const double bound = product_bound(accumulator, c->bc);
+    const double bound = bound_on(accumulator, c->cores, c->bc);
     return bound + (1 + bound) * (2 + scales) * product_rounding(accumulator);
 }
 
