@@ -223,7 +223,7 @@ void report_write_findings(const struct session *s, FILE *out)
 {
     if (!s->run.judgement)
         return;
-    write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_EVIDENCE), out);
+    write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_BOUND) & ~FACT_SET(FACT_EVIDENCE), out);
     if (!trace_complete(s->run.trace))
         write_last_stamps(s, out);
 }
@@ -258,7 +258,7 @@ void report_write(const struct session *s, FILE *out)
     write_marks(s, "global", true, out);
     write_marks(s, "local", false, out);
     fputs("\n", out);
-    write_facts(s, FACT_SET(FACT_CORE), out);
+    write_facts(s, FACT_SET(FACT_CORE) | FACT_SET(FACT_BOUND), out);
     report_write_findings(s, out);
 }
 

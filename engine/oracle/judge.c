@@ -320,6 +320,13 @@ static void judge_end(const struct job *job)
             judge_denied(job, asc_lse);
         else
             judge_recorded(job, ends[i], 0, 1);
+        struct tile_verdicts *v = verdicts_of(job, ends[i]);
+        v->global.likely = job->s->likely.on && job->s->likely.decided[ends[i]];
+        v->global.unusual = ends[i] == asc_o && noise_unusual(&job->s->likely.noise);
+        if (from_inputs) {
+            v->local.likely = v->global.likely;
+            v->local.unusual = v->global.unusual;
+        }
     }
 }
 

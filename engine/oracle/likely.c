@@ -8,6 +8,7 @@
 #include "engine/oracle/dropout.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include <string.h>
 
@@ -270,7 +271,7 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     double squares = 0;
     double expected = 0;
     double of_l = 0;
-    *noise = (struct output_noise){.known = s->likely.on};
+    *noise = (struct output_noise){.known = s->likely.on, .keys = schedule_keys(c, o->rows - 1)};
     if (!s->likely.on)
         return;
     const struct proportion p = proportion(c, s);

@@ -94,9 +94,10 @@ struct oracle_case {
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
-    uint32_t cores;                          /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
-    struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
-    struct matrix in_k, in_v;                /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
+    uint32_t cores;           /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
+    uint32_t known_cores;     /* the same set, of those that have computed it; 0: bounds take the loosest */
+    struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
+    struct matrix in_k, in_v; /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
     struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */
     /* in_q and in_k are what RoPE makes of the inputs, f32: as was done, the position of the first row of each, and the
        type of the inputs. */
@@ -141,6 +142,8 @@ struct verdict {
     bool masked;       /* no element of this tile may contribute: nothing is expected here */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
+    bool likely;      /* of O and LSE: a bound of likely.h was narrower than the worst case's in some element */
+    bool unusual;     /* of O: errors that are not of the size of roundings, struct output_noise */
     uint32_t unequal; /* elements that do not and were not blamed: they are within the bound, and so are all around */
     /* Of the first element with the largest error/bound (non-finite ones count as inf). In s and p, a column at or
        beyond the valid ones is padding that holds something; in v, a row. */
@@ -197,6 +200,7 @@ int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
    within their bounds that are not of the size of roundings. A tile like that is worth a look, and not wrong for it. */
 struct output_noise {
     bool known;        /* rows are long enough, see likely.h */
+    int keys;          /* that its last row sees */
     double slope;      /* what O errs by in proportion to itself */
     double low, high;  /* between these it is expected */
     double ratio;      /* root mean square of what is left of the errors, to what is expected of it */

@@ -79,12 +79,12 @@ struct product_share product_share(const struct oracle_case *c, int accumulator,
     const struct declared *d = &declared[accumulator];
     struct product_share share = {0, n * BOUND_U * BOUND_U, 0, 0};
     if (sums_in_f16(accumulator))
-        return (struct product_share){bound_on(accumulator, c->cores, n), 0, 0, 0};
+        return (struct product_share){bound_on(accumulator, c->known_cores, n), 0, 0, 0};
     for (int i = 0; i < d->n; i++) {
         int products = 0;
         int fraction = 0;
         int result = 0;
-        if (d->models[i] == TENSOR_CORE_F32 || !may_be(d, c->cores, d->models[i]))
+        if (d->models[i] == TENSOR_CORE_F32 || !may_be(d, c->known_cores, d->models[i]))
             continue;
         tensor_core_shape(d->models[i], &products, &fraction, &result);
         const int chunks = (n + products - 1) / products;
@@ -141,7 +141,7 @@ double product_score(const struct oracle_case *c)
     const int scales = codes_descale_roundings(c);
     if (!declared[accumulator].n)
         return bound_score(c->head_dim + scales, unit);
-    const double bound = bound_on(accumulator, c->cores, c->head_dim);
+    const double bound = bound_on(accumulator, c->known_cores, c->head_dim);
     return bound + (1 + bound) * ((unit == ASC_UNIT_LOG2 ? 3 : 1) + scales) * product_rounding(accumulator);
 }
 
@@ -151,7 +151,7 @@ double product_accumulate(const struct oracle_case *c)
     const bool scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
     if (!declared[accumulator].n)
         return bound_accumulate(c->bc + scales);
-    const double bound = bound_on(accumulator, c->cores, c->bc);
+    const double bound = bound_on(accumulator, c->known_cores, c->bc);
     return bound + (1 + bound) * (2 + scales) * product_rounding(accumulator);
 }
 

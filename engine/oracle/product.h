@@ -33,7 +33,7 @@ double product_tiny(int accumulator, int n);
 /* One operation around the product, relative: it is done in the accumulator's type. */
 double product_rounding(int accumulator);
 
-/* Of the cores that the run may have used, where these are known (c->cores).
+/* Of the cores that the run may have used, where these are known (c->known_cores).
    The declared bound of S, relative to |factor| sum |q k|, and of U, relative to |alpha u_prev| + sum |p v|: where no
    tensor core is declared, bound_score and bound_accumulate, else the product's and the same roundings around it. */
 double product_score(const struct oracle_case *c);

@@ -358,6 +358,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->o_dtype = (int)o_dtype;
     c->conventions = t->conventions;
     c->cores = tensor_cores_from_names(t->info.cores);
+    c->known_cores = *t->info.cores ? c->cores : tensor_cores_from_names(t->info.tensor_core);
     if (case_alpha_left_out(t))
         c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
     int rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0);

@@ -328,7 +328,12 @@ static void tell_recorded(const struct facts *to)
              "a first pass judged o and lse of %lld of %lld q tiles against the reference; off: %lld%s%s%s",
              (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
              c->off ? ")" : "");
-    else if (c->wanted)
+    if (c->unusual)
+        tell(to, FACT_UNUSUAL, &plain,
+             "the first pass found o of %lld of them within its bounds, but with errors that are not of the size of "
+             "roundings (%s): recorded to judge their stages",
+             (long long)c->unusual, c->unusual_places);
+    if (c->wanted && !c->judged)
         tell(to, FACT_RECORDED, &plain, "the first pass left no output to judge");
     if (t->info.memory_why[0])
         tell(to, FACT_MEMORY, &plain, "recorded in %s: %s", memory_meanings[t->info.memory], t->info.memory_why);
@@ -378,17 +383,50 @@ static void tell_cores(const struct facts *to)
     }
 }
 
+/* "O: likely bounds decided 3 of 4 q tiles, the worst case the others". Of short rows nothing: there is but one. */
+static void tell_bounds(const struct facts *to)
+{
+    for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
+        const struct stage_summary *stage = &to->j->summary.stage[ch];
+        char others[96] = "";
+        if (!stage->likely)
+            continue;
+        if (stage->worst_case)
+            snprintf(others, sizeof others, "; in the other %llu the worst case did",
+                     (unsigned long long)stage->worst_case);
+        tell(to, FACT_BOUND, &plain,
+             "%s: bounds that hold but for a chance of 1e-12 in a run decided globally in %llu of %llu q tiles%s",
+             channel_label(ch), (unsigned long long)stage->likely,
+             (unsigned long long)(stage->likely + stage->worst_case), others);
+    }
+}
+
+static void tell_unusual(const struct facts *to)
+{
+    const struct stage_summary *stage = &to->j->summary.stage[asc_o];
+    const struct run_fact at = {.place = stage->first_unusual, .row = -1, .col = -1, .after = ""};
+    if (!stage->unusual)
+        return;
+    tell(to, FACT_UNUSUAL, &at,
+         "O is within its bounds, but its errors are not of the size of roundings in %llu of %llu q tiles%s; the first "
+         "at",
+         (unsigned long long)stage->unusual, (unsigned long long)(stage->likely + stage->worst_case),
+         to->t->info.probes_off ? ": run it with probes to see which stage makes them" : "");
+}
+
 /* What the verdicts say. */
 static void tell_judged(const struct facts *to)
 {
     const struct judgement *j = to->j;
     if (to->kinds & FACT_SET(FACT_CORE)) /* asks every tile */
         tell_cores(to);
+    tell_bounds(to);
     tell_verdict(to);
     for (int i = 0; i < j->n_findings; i++)
         tell_finding(to, &j->findings[i]);
     tell_state(to);
     tell_onset(to);
+    tell_unusual(to);
     for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             tell(to, FACT_SUSPECT, &plain,

@@ -362,7 +362,7 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     if (v && v->exact && e.bound == 0)
         snprintf(bound, sizeof bound, "0 (%s)", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (!isnan(e.want) && !isnan(e.bound))
-        snprintf(bound, sizeof bound, "%.2g", e.bound);
+        snprintf(bound, sizeof bound, "%.2g%s", e.bound, v && v->likely ? " (likely)" : "");
     canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s", got_text(got, &e, 12),
                   want_text(want, &e, 12), diff_text(diff, &e, 12));
     int col = canvas_printf(c, area, 1, 0, STYLE_TEXT, "bound %s   err/bound %s   ", bound, ratio_text(ratio, &e));

@@ -251,7 +251,7 @@ int long_judge(const struct long_spec *s, const struct long_data *data, struct j
                         .acc_u = ASC_ACC_MMA_F16,
                         .p_rounded = ASC_P_F16,
                         .l_lanes = 4},
-        .cores = s->known ? 1u << s->core | 1u << TENSOR_CORE_F32 : 0,
+        .known_cores = s->known ? 1u << s->core | 1u << TENSOR_CORE_F32 : 0,
         .in_q = {q, DTYPE_F16, D, s->rows, D},
         .in_k = {data->k, DTYPE_F16, D, s->keys, D},
         .in_v = {data->v, DTYPE_F16, D, s->keys, D},
