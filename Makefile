@@ -93,7 +93,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs docs-loop clean
+.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 length docs docs-loop clean
 all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -205,8 +205,12 @@ fp8: all
 	@tests/fp8/rms.py --build $(B)
 
 # Every mistake of the scenarios and 3000 random correct runs, into docs/truth.md: a quarter of an hour.
-truth: all $(RANDOM_RUNS) $(FUZZ)
+truth: all $(RANDOM_RUNS) $(LENGTH) $(FUZZ)
 	@tests/truth/truth.py --build $(B)
+
+# What is seen in rows of up to 262,144 keys, and 1000 correct runs, into docs/truth.md: minutes.
+length: $(LENGTH)
+	@tests/truth/truth.py --build $(B) --length
 
 # 10,000 random runs of correct kernels with seeds of their own; TRUTH_PART=2/8: the second of eight parts.
 truth-long: all $(RANDOM_RUNS)

@@ -15,10 +15,9 @@
 #define RANDOM_OF_SCORE 0.4
 #define FEW_STEPS 8
 
-/* With split KV the parts' sums would have to be merged as these are: the worst case decides. */
 bool likely_wanted(const struct oracle_case *c)
 {
-    return c->kv_len >= LIKELY_KEYS && c->kv_splits <= 1;
+    return c->kv_len >= LIKELY_KEYS;
 }
 
 void likely_begin(const struct oracle_case *c, struct judge_scratch *s)
@@ -26,6 +25,7 @@ void likely_begin(const struct oracle_case *c, struct judge_scratch *s)
     struct likely *x = &s->likely;
     const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim_v;
     x->on = likely_wanted(c);
+    x->merged = false;
     if (!x->on)
         return;
     const int around = 2 + (c->conventions.p_max == ASC_P_MAX_TILE) + 6 * (c->conventions.u_norm == ASC_U_NORM_TILE) +
@@ -196,6 +196,17 @@ void likely_turn(const struct oracle_case *c, struct judge_scratch *s, int r, co
     }
 }
 
+void likely_merged(const struct oracle_case *c, struct judge_scratch *s, const double *l, const double *u)
+{
+    struct likely *x = &s->likely;
+    const size_t rows = (size_t)c->in_q.rows, values = rows * (size_t)c->head_dim_v;
+    memcpy(x->l, l, rows * sizeof *l);
+    memcpy(x->u, u, values * sizeof *u);
+    memset(x->l_variance, 0, rows * sizeof *x->l_variance);
+    memset(x->u_variance, 0, values * sizeof *x->u_variance);
+    x->merged = true;
+}
+
 void likely_sink(const struct oracle_case *c, struct judge_scratch *s, int r, double kept, double more)
 {
     struct likely *x = &s->likely;
@@ -271,8 +282,8 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     double squares = 0;
     double expected = 0;
     double of_l = 0;
-    *noise = (struct output_noise){.known = s->likely.on, .keys = schedule_keys(c, o->rows - 1)};
-    if (!s->likely.on)
+    *noise = (struct output_noise){.known = s->likely.on && !s->likely.merged, .keys = schedule_keys(c, o->rows - 1)};
+    if (!noise->known)
         return;
     const struct proportion p = proportion(c, s);
     noise->slope = p.squares > 0 ? p.by_want / p.squares : 0;
@@ -300,12 +311,18 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     noise->limit = 2 + 6 / sqrt(o->cols);
 }
 
+static double likely_most(const struct judge_scratch *s, int r, double systematic, double variance)
+{
+    const double either = variance > 0 ? LIKELY_LAMBDA * sqrt(together(s, r) * variance) : 0;
+    return (systematic + either) * BOUND_SLACK;
+}
+
 double likely_of_u(const struct judge_scratch *s, int r, size_t i)
 {
-    return (s->likely.u[i] + LIKELY_LAMBDA * sqrt(together(s, r) * s->likely.u_variance[i])) * BOUND_SLACK;
+    return likely_most(s, r, s->likely.u[i], s->likely.u_variance[i]);
 }
 
 double likely_of_l(const struct judge_scratch *s, int r)
 {
-    return (s->likely.l[r] + LIKELY_LAMBDA * sqrt(together(s, r) * s->likely.l_variance[r])) * BOUND_SLACK;
+    return likely_most(s, r, s->likely.l[r], s->likely.l_variance[r]);
 }

@@ -54,6 +54,9 @@ struct likely_turned {
 };
 void likely_turn(const struct oracle_case *c, struct judge_scratch *s, int r, const struct likely_turned *by);
 
+/* Of merged splits: each one's is taken for systematic. */
+void likely_merged(const struct oracle_case *c, struct judge_scratch *s, const double *l, const double *u);
+
 /* What is left of the sums' errors in the frame that a sink sets. */
 void likely_sink(const struct oracle_case *c, struct judge_scratch *s, int r, double kept, double more);
 

@@ -231,6 +231,8 @@ static void lay_merged(struct merged *x, struct arena *a, const struct extents *
     x->u = take(a, values);
     x->u_size = take(a, values);
     x->u_loose = take(a, values);
+    x->l_likely = take(a, rows);
+    x->u_likely = take(a, values);
     x->max_bound = take(a, rows);
 }
 

@@ -142,7 +142,7 @@ struct reference {
 /* What the errors of the sums are with all but certainty (likely.h). */
 enum { LIKELY_BINS = 128 };
 struct likely {
-    bool on;
+    bool on, merged;            /* merged: of splits, whose errors are systematic by now */
     struct product_share share; /* of U's sums in one tile */
     struct output_noise noise;
     bool decided[ASC_CHANNELS];       /* of o and lse: it was narrower than the worst case in some element */
@@ -161,6 +161,7 @@ struct merged {
     double *m;                    /* [R] largest that a split has ended with, natural units; -inf: none had any key */
     double *l, *l_loose;          /* [R] sum of their l in that frame */
     double *u, *u_size, *u_loose; /* [R][D] sum of their u in that frame, and of its magnitudes w |u_s| */
+    double *l_likely, *u_likely;  /* reference alone: the uncertainties with all but certainty, see likely.h */
     double *max_bound;            /* [R] reference alone: largest bound of a score in any split, natural units */
 };
 

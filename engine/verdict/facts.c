@@ -383,21 +383,16 @@ static void tell_cores(const struct facts *to)
     }
 }
 
-/* "O: likely bounds decided 3 of 4 q tiles, the worst case the others". Of short rows nothing: there is but one. */
+/* Of short rows nothing: there is but the worst case. */
 static void tell_bounds(const struct facts *to)
 {
     for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
         const struct stage_summary *stage = &to->j->summary.stage[ch];
-        char others[96] = "";
-        if (!stage->likely)
-            continue;
-        if (stage->worst_case)
-            snprintf(others, sizeof others, "; in the other %llu the worst case did",
-                     (unsigned long long)stage->worst_case);
-        tell(to, FACT_BOUND, &plain,
-             "%s: bounds that hold but for a chance of 1e-12 in a run decided globally in %llu of %llu q tiles%s",
-             channel_label(ch), (unsigned long long)stage->likely,
-             (unsigned long long)(stage->likely + stage->worst_case), others);
+        if (stage->likely)
+            tell(to, FACT_BOUND, &plain, "%s: likely bounds decided globally in %llu of %llu q tiles%s",
+                 channel_label(ch), (unsigned long long)stage->likely,
+                 (unsigned long long)(stage->likely + stage->worst_case),
+                 stage->worst_case ? "; the worst case in the others" : "");
     }
 }
 
@@ -405,7 +400,7 @@ static void tell_unusual(const struct facts *to)
 {
     const struct stage_summary *stage = &to->j->summary.stage[asc_o];
     const struct run_fact at = {.place = stage->first_unusual, .row = -1, .col = -1, .after = ""};
-    if (!stage->unusual)
+    if (!stage->unusual || to->j->summary.culprits) /* then the stage that makes them is known */
         return;
     tell(to, FACT_UNUSUAL, &at,
          "O is within its bounds, but its errors are not of the size of roundings in %llu of %llu q tiles%s; the first "

@@ -228,7 +228,7 @@ int long_judge(const struct long_spec *s, const struct long_data *data, struct j
     float *lse = calloc((size_t)s->rows, sizeof *lse);
     struct matrix *captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *captured);
     struct tile_verdicts *verdicts = calloc((size_t)tiles * ASC_CHANNELS, sizeof *verdicts);
-    struct tile_detail detail = {.channel = asc_o};
+    struct tile_detail detail = {.channel = asc_o}, of_lse = {.channel = asc_lse};
     *out = (struct long_result){0};
     fill_q(s, q);
     compute(s, data, q, o, lse, &out->share);
@@ -259,8 +259,17 @@ int long_judge(const struct long_spec *s, const struct long_data *data, struct j
         .captured = captured,
     };
     int failed = tile_detail_make(&detail, values) != 0;
+    failed = tile_detail_make(&of_lse, (size_t)s->rows) != 0 || failed;
     failed = failed || judge_case(&c, scratch, verdicts, &detail) != 0;
+    if (!failed && s->at_bounds != 0) {
+        failed = judge_case(&c, scratch, verdicts, &of_lse) != 0;
+        o[0] = half_of(detail.want_global[0] + s->at_bounds * detail.bound_global[0]);
+        lse[0] = (float)(of_lse.want_global[0] + s->at_bounds * of_lse.bound_global[0]);
+        failed = failed || judge_case(&c, scratch, verdicts, &detail) != 0;
+    }
     if (!failed) {
+        out->likely_o = verdicts[asc_o].global.likely;
+        out->likely_lse = verdicts[asc_lse].global.likely;
         out->bad_o = verdict_bad(&verdicts[asc_o].global);
         out->bad_lse = verdict_bad(&verdicts[asc_lse].global);
         out->worst = fmax((double)verdicts[asc_o].global.worst_ratio, (double)verdicts[asc_lse].global.worst_ratio);
@@ -268,6 +277,7 @@ int long_judge(const struct long_spec *s, const struct long_data *data, struct j
         measure(&detail, out);
     }
     tile_detail_free(&detail);
+    tile_detail_free(&of_lse);
     free(q);
     free(o);
     free(lse);

@@ -39,6 +39,7 @@ struct long_spec {
     bool exp_low;          /* exponentials lie 2^-22.8 below */
     enum long_mistake mistake;
     int rank;
+    double at_bounds; /* not 0: the first element of O and of LSE is put so many bounds away from its reference */
     unsigned seed;
 };
 
@@ -52,9 +53,10 @@ void long_data_free(struct long_data *data);
 
 struct long_result {
     uint32_t bad_o, bad_lse; /* elements beyond their bounds */
-    double worst;            /* error / bound, of O and LSE */
-    double bound, size;      /* of O: median bound, root mean square */
-    double share;            /* of the row: of the weight that was lost */
+    bool likely_o, likely_lse;
+    double worst;       /* error / bound, of O and LSE */
+    double bound, size; /* of O: median bound, root mean square */
+    double share;       /* of the row: of the weight that was lost */
     struct output_noise noise;
 };
 int long_judge(const struct long_spec *s, const struct long_data *data, struct judge_scratch *scratch,
