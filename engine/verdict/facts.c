@@ -388,11 +388,10 @@ static void tell_bounds(const struct facts *to)
 {
     for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
         const struct stage_summary *stage = &to->j->summary.stage[ch];
-        if (stage->likely)
+        const unsigned long long likely = stage->likely, all = likely + stage->worst_case;
+        if (likely)
             tell(to, FACT_BOUND, &plain, "%s: likely bounds decided globally in %llu of %llu q tiles%s",
-                 channel_label(ch), (unsigned long long)stage->likely,
-                 (unsigned long long)(stage->likely + stage->worst_case),
-                 stage->worst_case ? "; the worst case in the others" : "");
+                 channel_label(ch), likely, all, stage->worst_case ? "; the worst case in the others" : "");
     }
 }
 
@@ -400,13 +399,13 @@ static void tell_unusual(const struct facts *to)
 {
     const struct stage_summary *stage = &to->j->summary.stage[asc_o];
     const struct run_fact at = {.place = stage->first_unusual, .row = -1, .col = -1, .after = ""};
-    if (!stage->unusual || to->j->summary.culprits) /* then the stage that makes them is known */
+    const unsigned long long unusual = stage->unusual, all = stage->likely + stage->worst_case;
+    if (!unusual || to->j->summary.culprits) /* then the stage that makes them is known */
         return;
     tell(to, FACT_UNUSUAL, &at,
          "O is within its bounds, but its errors are not of the size of roundings in %llu of %llu q tiles%s; the first "
          "at",
-         (unsigned long long)stage->unusual, (unsigned long long)(stage->likely + stage->worst_case),
-         to->t->info.probes_off ? ": run it with probes to see which stage makes them" : "");
+         unusual, all, to->t->info.probes_off ? ": run it with probes to see which stage makes them" : "");
 }
 
 /* What the verdicts say. */

@@ -142,23 +142,32 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The key of row 0 with the rank-th largest weight, and its share. */
-static int find_weight(const struct long_spec *s, const uint16_t *q, const uint16_t *k, double *share)
+struct weight {
+    double share;
+    int key;
+};
+
+static int heaviest(const void *a, const void *b)
 {
-    double *pair = calloc(2 * (size_t)s->keys, sizeof *pair), sum = 0;
+    return descending(&((const struct weight *)a)->share, &((const struct weight *)b)->share);
+}
+
+/* The key of row 0 with the rank-th largest weight, and its share. */
+static struct weight find_weight(const struct long_spec *s, const uint16_t *q, const uint16_t *k)
+{
+    struct weight *weights = calloc((size_t)s->keys, sizeof *weights);
+    double sum = 0;
     for (int key = 0; key < s->keys; key++) {
         double score = 0;
         for (int d = 0; d < s->dim; d++)
             score += (double)f16_to_f32(q[d]) * (double)f16_to_f32(k[(size_t)key * (size_t)s->dim + (size_t)d]);
-        pair[2 * key] = exp(score / sqrt(s->dim));
-        pair[2 * key + 1] = key;
-        sum += pair[2 * key];
+        weights[key] = (struct weight){exp(score / sqrt(s->dim)), key};
+        sum += weights[key].share;
     }
-    qsort(pair, (size_t)s->keys, 2 * sizeof *pair, descending);
-    const int key = (int)pair[2 * s->rank + 1];
-    *share = pair[2 * s->rank] / sum;
-    free(pair);
-    return key;
+    qsort(weights, (size_t)s->keys, sizeof *weights, heaviest);
+    const struct weight found = {weights[s->rank].share / sum, weights[s->rank].key};
+    free(weights);
+    return found;
 }
 
 static void exchange(const struct long_spec *s, uint16_t *v)
@@ -190,8 +199,11 @@ static void compute(const struct long_spec *s, const struct long_data *data, con
     x.room_v = aligned_alloc(32, room);
     for (size_t r = 0; r < rows; r++)
         x.m[r] = -INFINITY;
-    if (s->mistake == LONG_WEIGHT_LOST)
-        x.lost = find_weight(s, q, data->k, share);
+    if (s->mistake == LONG_WEIGHT_LOST) {
+        const struct weight lost = find_weight(s, q, data->k);
+        x.lost = lost.key;
+        *share = lost.share;
+    }
     if (s->mistake == LONG_V_EXCHANGED)
         exchange(s, data->v);
     for (int i = 0; i < tiles; i++)
@@ -223,7 +235,7 @@ int long_judge(const struct long_spec *s, const struct long_data *data, struct j
                struct long_result *out)
 {
     const int D = s->dim, tiles = s->keys / LONG_BC;
-    const size_t values = (size_t)(s->rows * D);
+    const size_t values = (size_t)s->rows * (size_t)D;
     uint16_t *q = calloc(values, sizeof *q), *o = calloc(values, sizeof *o);
     float *lse = calloc((size_t)s->rows, sizeof *lse);
     struct matrix *captured = calloc((size_t)tiles * ASC_CHANNELS, sizeof *captured);
