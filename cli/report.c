@@ -169,8 +169,8 @@ static void write_marks(const struct session *s, const char *label, bool global,
 
 /* What stands before a fact; those of a finding are indented below it. */
 static const char *const leads[FACT_KINDS] = {
-    [FACT_FINDING] = "finding: ", [FACT_LOST] = "warning: ",    [FACT_RECORDED] = "note: ", [FACT_OWN] = "value ",
-    [FACT_CHANGED] = "warning: ", [FACT_UNDECLARED] = "note: ", [FACT_EVENT] = "event: "};
+    [FACT_FINDING] = "finding: ", [FACT_LOST] = "warning: ", [FACT_RECORDED] = "note: ",   [FACT_OWN] = "value ",
+    [FACT_CHANGED] = "warning: ", [FACT_UNUSUAL] = "note: ", [FACT_UNDECLARED] = "note: ", [FACT_EVENT] = "event: "};
 enum { DETAIL_COLS = 9 };
 
 struct fact_lines {

@@ -197,6 +197,24 @@ static void test_the_second_pass_records_what_is_off(void **state)
     session_free(s);
 }
 
+/* What is within its bounds by the inputs, and no rounding's error, is judged by what its stages were given. */
+static void test_the_second_pass_judges_what_is_unusual(void **state)
+{
+    (void)state;
+    struct session *s = run("scaled-a-little", NULL);
+    const struct trace_capture *c = &s->run.trace->info.capture;
+    assert_int_equal(s->job.phase, PHASE_READY);
+    assert_true(s->run.trace->layout.n_slots < 4);
+    assert_int_equal(c->judged, 4);
+    assert_int_equal(c->off, 0);
+    assert_int_equal(c->unusual, 1);
+    assert_string_equal(c->unusual_places, "b0 h0 q2");
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->run.judgement->summary.first.slot, trace_slot(s->run.trace, 0, 0, 2));
+    session_free(s);
+}
+
 /* All of it fits: one pass, and nothing is said of a first one. */
 static void test_one_pass_where_all_fits(void **state)
 {
@@ -282,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_the_sample),
         cmocka_unit_test(test_what_is_off_is_recorded_first),
         cmocka_unit_test(test_what_is_unusual_is_recorded_next),
+        cmocka_unit_test(test_the_second_pass_judges_what_is_unusual),
         cmocka_unit_test(test_the_second_pass_records_what_is_off),
         cmocka_unit_test(test_one_pass_where_all_fits),
         cmocka_unit_test(test_a_kernel_that_is_not_deterministic),
