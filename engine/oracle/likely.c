@@ -282,7 +282,11 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     double squares = 0;
     double expected = 0;
     double of_l = 0;
-    *noise = (struct output_noise){.known = s->likely.on && !s->likely.merged, .keys = schedule_keys(c, o->rows - 1)};
+    /* What errs beside roundings has no size that is expected of it: inputs that the launch converts, scores that go
+       through other functions. */
+    const bool known = s->likely.on && !s->likely.merged && scores_are_products(c, s) && !s->input[asc_v].lossy &&
+                       c->conventions.quantized == ASC_QUANTIZED_GIVEN;
+    *noise = (struct output_noise){.known = known, .keys = schedule_keys(c, o->rows - 1)};
     if (!noise->known)
         return;
     const struct proportion p = proportion(c, s);

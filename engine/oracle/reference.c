@@ -573,7 +573,7 @@ VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *rest
         error[i] = all;
         moved[i] = fixed;
         reach[i] = most;
-        along[i] = fabs(want[i]) / size;
+        along[i] = fabs(want[i]) / fmax(size, BOUND_TINY);
         want[i] = sum * shift;
         bound[i] = (all + loose * (fabs(sum) + all)) * shift + tiny;
     }
