@@ -253,9 +253,11 @@ static double expected_variance(const struct oracle_case *c, const struct judge_
     return (of_weights + cut * cut) / (sum * sum) * times * times + VARIANCE_OF_RANGE * step * step;
 }
 
-/* What O errs by in proportion to itself, and beside that; and the same as it is expected. */
+/* What O errs by in proportion to itself, and what is expected of that. Where elements of O are equal, so are the
+   errors of their last rounding: so they are set against the reference and against the rounded one, and the less
+   counts. */
 struct proportion {
-    double by_want, squares, spread, cut;
+    double by_want, by_rounded, squares, spread, cut;
 };
 
 static struct proportion proportion(const struct oracle_case *c, const struct judge_scratch *s)
@@ -268,6 +270,7 @@ static struct proportion proportion(const struct oracle_case *c, const struct ju
         if (!(sum > 0) || !isfinite(want) || !isfinite(o->got[i]))
             continue;
         p.by_want += (o->got[i] - want) * want;
+        p.by_rounded += (o->got[i] - bound_round((enum dtype)c->o_dtype, want)) * want;
         p.squares += want * want;
         p.spread += want * want * expected_variance(c, s, r, (size_t)i);
         p.cut += fabs(want) * s->likely.u_cut[i] / sum * fabs(codes_o_times(c));
@@ -282,6 +285,12 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     double squares = 0;
     double expected = 0;
     double of_l = 0;
+    double shared = 0; /* of the weights' sum, which all elements of a row err by where V has one sign */
+    double unit = 0;
+    double half_tiny = 0;
+    enum dtype t;
+    if (values_p_type(c, &t))
+        bound_narrow(t, &unit, &half_tiny);
     /* What errs beside roundings has no size that is expected of it: inputs that the launch converts, scores that go
        through other functions. */
     const bool known = s->likely.on && !s->likely.merged && scores_are_products(c, s) && !s->input[asc_v].lossy &&
@@ -290,7 +299,8 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
     if (!noise->known)
         return;
     const struct proportion p = proportion(c, s);
-    noise->slope = p.squares > 0 ? p.by_want / p.squares : 0;
+    const double by = fabs(p.by_rounded) < fabs(p.by_want) ? p.by_rounded : p.by_want;
+    noise->slope = p.squares > 0 ? by / p.squares : 0;
     for (int r = 0; r < o->rows; r++) {
         const double sum = s->reference.sum[r];
         double row = 0;
@@ -306,10 +316,12 @@ void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
         squares += row;
         expected += of_row;
         of_l += sum > 0 ? s->likely.l_variance[r] / (sum * sum) : 0;
+        shared += sum > 0 ? VARIANCE_OF_RANGE * together(s, r) * unit * unit * s->likely.squares[r] / (sum * sum) : 0;
         noise->row = of_row > 0 ? fmax(noise->row, sqrt(row / of_row)) : noise->row;
     }
     noise->ratio = expected > 0 ? sqrt(squares / expected) : 0;
-    const double margin = p.squares > 0 ? 6 * (sqrt(p.spread) / p.squares + sqrt(of_l) / o->rows) : 0;
+    const double margin =
+        p.squares > 0 ? 6 * (sqrt(p.spread) / p.squares + sqrt(of_l) / o->rows + sqrt(shared / o->rows)) : 0;
     noise->high = margin + NOISE_COMMON;
     noise->low = -noise->high - (p.squares > 0 ? 2 * p.cut / p.squares : 0);
     noise->limit = 2 + 6 / sqrt(o->cols);
