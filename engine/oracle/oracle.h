@@ -137,13 +137,13 @@ static inline int oracle_widest(const struct oracle_case *c)
 struct verdict {
     uint32_t count[CLASS_COUNT];
     uint32_t unjudged; /* elements of no class: STATUS_UNJUDGED */
-    bool judged;       /* false: not recorded, or no element of it can be judged */
-    bool visited;      /* the kernel recorded here */
-    bool masked;       /* no element of this tile may contribute: nothing is expected here */
+    bool judged : 1;   /* false: not recorded, or no element of it can be judged */
+    bool visited : 1;  /* the kernel recorded here */
+    bool masked : 1;   /* no element of this tile may contribute: nothing is expected here */
+    bool likely : 1;   /* of O and LSE: a bound of likely.h was narrower than the worst case's in some element */
+    bool unusual : 1;  /* of O: errors that are not of the size of roundings, struct output_noise */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
-    bool likely;      /* of O and LSE: a bound of likely.h was narrower than the worst case's in some element */
-    bool unusual;     /* of O: errors that are not of the size of roundings, struct output_noise */
     uint32_t unequal; /* elements that do not and were not blamed: they are within the bound, and so are all around */
     /* Of the first element with the largest error/bound (non-finite ones count as inf). In s and p, a column at or
        beyond the valid ones is padding that holds something; in v, a row. */
