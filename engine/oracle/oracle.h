@@ -210,8 +210,9 @@ struct output_noise {
 const struct output_noise *judge_noise(const struct judge_scratch *s);
 bool noise_unusual(const struct output_noise *n);
 
-/* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it. */
-void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
-                   size_t bytes);
+/* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it, and
+   the cores that are known to have computed it (struct oracle_case). */
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, uint32_t known_cores, int head_dim,
+                   int bc, char *out, size_t bytes);
 
 #endif

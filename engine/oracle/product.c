@@ -69,11 +69,6 @@ static double bound_on(int accumulator, uint32_t cores, int n)
     return d->n ? most * (1 + 0x1p-10) * (1 + most) : most;
 }
 
-double product_bound(int accumulator, int n)
-{
-    return bound_on(accumulator, 0, n);
-}
-
 struct product_share product_share(const struct oracle_case *c, int accumulator, int n)
 {
     const struct declared *d = &declared[accumulator];
@@ -98,14 +93,14 @@ struct product_share product_share(const struct oracle_case *c, int accumulator,
     return share;
 }
 
-enum tensor_core product_loosest(int accumulator, int n)
+enum tensor_core product_loosest(int accumulator, uint32_t known_cores, int n)
 {
     const struct declared *d = &declared[accumulator];
     enum tensor_core loosest = TENSOR_CORE_F32;
     double most = bound_gamma(n);
     for (int i = 0; i < d->n; i++) {
         const double bound = tensor_core_bound(d->models[i], n);
-        if (bound > most) {
+        if (bound > most && may_be(d, known_cores, d->models[i])) {
             most = bound;
             loosest = d->models[i];
         }
@@ -389,9 +384,9 @@ bool product_shares(const struct product_way *a, const struct product_way *b)
 
 /* "γ(65)", or of a tensor core what each chunk of L products may cost: (L+1) terms cut F bits below the largest, the
    sum cut to R bits; and `more` roundings around the product. */
-static void product_words(int accumulator, int n, int more, char *out, size_t bytes)
+static void product_words(int accumulator, uint32_t known_cores, int n, int more, char *out, size_t bytes)
 {
-    const enum tensor_core model = product_loosest(accumulator, n);
+    const enum tensor_core model = product_loosest(accumulator, known_cores, n);
     int products = 0;
     int fraction = 0;
     int result = 0;
@@ -429,15 +424,16 @@ static const char *formula(enum asc_channel ch)
     }
 }
 
-void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
-                   size_t bytes)
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, uint32_t known_cores, int head_dim,
+                   int bc, char *out, size_t bytes)
 {
     char product[96];
     if (ch == asc_s) {
-        product_words(declared->acc_s, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product, sizeof product);
+        product_words(declared->acc_s, known_cores, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product,
+                      sizeof product);
         snprintf(out, bytes, "%s c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴", product);
     } else if (ch == asc_u) {
-        product_words(declared->acc_u, bc, 2, product, sizeof product);
+        product_words(declared->acc_u, known_cores, bc, 2, product, sizeof product);
         snprintf(out, bytes, "%s (|α u_prev| + Σ|p v|)", product);
     } else {
         snprintf(out, bytes, "%s", formula(ch));

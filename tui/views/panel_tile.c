@@ -4,6 +4,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/element.h"
 #include "engine/trace/conventions.h"
+#include "engine/verdict/case.h"
 #include "tui/screen/number.h"
 #include "tui/views/sign.h"
 #include <math.h>
@@ -335,7 +336,8 @@ void bound_words(const struct session *s, char *out, size_t bytes)
     if (v && v->exact && v->unequal == 0)
         snprintf(out, bytes, "0: every bit of %s is asked for", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (cursor_has_detail(s))
-        bound_formula(s->at.cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
+        bound_formula(s->at.cursor.channel, &t->conventions, case_known_cores(t), t->problem.head_dim, t->plan.bc, out,
+                      bytes);
 }
 
 int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES])
