@@ -76,6 +76,7 @@ RANDOM_RUNS := $(B)/tests/random_runs
 RUN_CHECKED := $(B)/tests/run_checked
 CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
+LENGTH := $(B)/tests/length
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
 BENCH_PHASES := $(B)/tests/bench_phases
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -92,7 +93,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 docs docs-loop clean
+.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 length docs docs-loop clean
 all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -206,8 +207,12 @@ fp8: all
 	@tests/fp8/rms.py --build $(B)
 
 # Every mistake of the scenarios and 3000 random correct runs, into docs/truth.md: a quarter of an hour.
-truth: all $(RANDOM_RUNS) $(FUZZ)
+truth: all $(RANDOM_RUNS) $(LENGTH) $(FUZZ)
 	@tests/truth/truth.py --build $(B)
+
+# What is seen in rows of up to 262,144 keys, and 1000 correct runs, into docs/truth.md: minutes.
+length: $(LENGTH)
+	@tests/truth/truth.py --build $(B) --length
 
 # 10,000 random runs of correct kernels with seeds of their own; TRUTH_PART=2/8: the second of eight parts.
 truth-long: all $(RANDOM_RUNS)
@@ -301,7 +306,7 @@ $(B)/tests/%: %.c $(B)/libattnscope.a
 	$(Q)$(COMPILE) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(filter %libtest.a,$^) $(B)/libattnscope.a $(TEST_LIBS) $(LIBS)
 
 $(UNIT) $(B)/tests/bench_screen $(CAUSE_GRID): TEST_LIBS := -lcmocka -lvterm -lutil
-$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL) $(CAUSE_GRID): $(TEST_LIB) | needs-test
+$(UNIT) $(B)/tests/bench_screen $(BIAS_NULL) $(LENGTH) $(CAUSE_GRID): $(TEST_LIB) | needs-test
 $(FUZZ): TEST_LIBS := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZ): $(FUZZ_OBJ)
 # The host side of tests/gpu/numerics.sh.

@@ -169,8 +169,8 @@ static void write_marks(const struct session *s, const char *label, bool global,
 
 /* What stands before a fact; those of a finding are indented below it. */
 static const char *const leads[FACT_KINDS] = {
-    [FACT_FINDING] = "finding: ", [FACT_LOST] = "warning: ",    [FACT_RECORDED] = "note: ", [FACT_OWN] = "value ",
-    [FACT_CHANGED] = "warning: ", [FACT_UNDECLARED] = "note: ", [FACT_EVENT] = "event: "};
+    [FACT_FINDING] = "finding: ", [FACT_LOST] = "warning: ", [FACT_RECORDED] = "note: ",   [FACT_OWN] = "value ",
+    [FACT_CHANGED] = "warning: ", [FACT_UNUSUAL] = "note: ", [FACT_UNDECLARED] = "note: ", [FACT_EVENT] = "event: "};
 enum { DETAIL_COLS = 9 };
 
 struct fact_lines {
@@ -223,7 +223,7 @@ void report_write_findings(const struct session *s, FILE *out)
 {
     if (!s->run.judgement)
         return;
-    write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_EVIDENCE), out);
+    write_facts(s, FACTS_ALL & ~FACT_SET(FACT_CORE) & ~FACT_SET(FACT_BOUND) & ~FACT_SET(FACT_EVIDENCE), out);
     if (!trace_complete(s->run.trace))
         write_last_stamps(s, out);
 }
@@ -258,7 +258,7 @@ void report_write(const struct session *s, FILE *out)
     write_marks(s, "global", true, out);
     write_marks(s, "local", false, out);
     fputs("\n", out);
-    write_facts(s, FACT_SET(FACT_CORE), out);
+    write_facts(s, FACT_SET(FACT_CORE) | FACT_SET(FACT_BOUND), out);
     report_write_findings(s, out);
 }
 

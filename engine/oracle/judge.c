@@ -4,6 +4,7 @@
 
 #include "engine/oracle/element.h"
 #include "engine/oracle/fingerprint.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/reference.h"
@@ -305,6 +306,7 @@ static void judge_end(const struct job *job)
     local_lse(job->c, &job->s->at, scratch_local(job->s, asc_lse));
     reference_end(job->c, job->s);
     const enum asc_channel ends[] = {asc_o, asc_lse};
+    job->s->likely.noise.known = false;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         struct stage *stage = &job->s->stage[ends[i]];
         if (!is_recorded(job, ends[i]))
@@ -314,10 +316,19 @@ static void judge_end(const struct job *job)
             stage->bound[LOCAL] = stage->bound[GLOBAL];
         }
         scratch_take(job->s, job->c, ends[i]);
+        if (ends[i] == asc_o)
+            likely_noise(job->c, job->s);
         if (ends[i] == asc_lse && job->c->conventions.no_lse)
             judge_denied(job, asc_lse);
         else
             judge_recorded(job, ends[i], 0, 1);
+        struct tile_verdicts *v = verdicts_of(job, ends[i]);
+        v->global.likely = job->s->likely.on && job->s->likely.decided[ends[i]];
+        v->global.unusual = ends[i] == asc_o && noise_unusual(&job->s->likely.noise);
+        if (from_inputs) {
+            v->local.likely = v->global.likely;
+            v->local.unusual = v->global.unusual;
+        }
     }
 }
 
@@ -343,6 +354,8 @@ static void judge_split(const struct job *job, int split)
     for (int kv = lists->first_tile[split]; kv >= 0 && !job->s->stopped; kv = lists->next_tile[kv])
         if (!seen[kv])
             judge_unvisited(job, kv);
+    if (job->unseen)
+        reference_turn(c, job->s);
     merge_local(c, job->s);
     merge_reference(c, job->s);
 }
@@ -369,6 +382,16 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     merge_finish_reference(c, scratch);
     judge_end(&job);
     return 0;
+}
+
+const struct output_noise *judge_noise(const struct judge_scratch *s)
+{
+    return &s->likely.noise;
+}
+
+bool noise_unusual(const struct output_noise *n)
+{
+    return n->known && !(n->row <= n->limit && n->slope >= n->low && n->slope <= n->high);
 }
 
 int tile_detail_make(struct tile_detail *d, size_t n)

@@ -1,6 +1,7 @@
 #include "engine/oracle/merge.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
@@ -11,8 +12,8 @@
 
 /* What a split ends with in one row, and d_s. */
 struct part {
-    double m, l, l_loose, share_loose;
-    const double *u, *u_loose; /* [D] */
+    double m, l, l_loose, l_likely, share_loose;
+    const double *u, *u_loose, *u_likely; /* [D] */
 };
 
 /* A kernel that splits merges what it has, be it the state of one split. */
@@ -53,9 +54,11 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
             to.m[r] = -INFINITY;
         memset(to.l, 0, row_bytes);
         memset(to.l_loose, 0, row_bytes);
+        memset(to.l_likely, 0, row_bytes);
         memset(to.u, 0, row_bytes * (size_t)c->head_dim_v);
         memset(to.u_size, 0, row_bytes * (size_t)c->head_dim_v);
         memset(to.u_loose, 0, row_bytes * (size_t)c->head_dim_v);
+        memset(to.u_likely, 0, row_bytes * (size_t)c->head_dim_v);
     }
     memset(s->merged[GLOBAL].max_bound, 0, row_bytes);
 }
@@ -82,6 +85,7 @@ static void add_part(const struct merged *to, int r, int head_dim_v, const struc
     to->m[r] = m;
     to->l[r] = kept * to->l[r] + weight * part->l;
     to->l_loose[r] = kept * to->l_loose[r] + weight * (part->l_loose + fabs(part->l) * part->share_loose);
+    to->l_likely[r] = kept * to->l_likely[r] + weight * (part->l_likely + fabs(part->l) * part->share_loose);
     for (int d = 0; d < head_dim_v; d++) {
         const size_t i = first + (size_t)d;
         const double size = fabs(part->u[d]);
@@ -89,6 +93,8 @@ static void add_part(const struct merged *to, int r, int head_dim_v, const struc
         to->u_size[i] = kept * to->u_size[i] + weight * size;
         to->u_loose[i] =
             kept * to->u_loose[i] + weight * (part->u_loose[d] + (size + part->u_loose[d]) * part->share_loose);
+        to->u_likely[i] =
+            kept * to->u_likely[i] + weight * (part->u_likely[d] + (size + part->u_loose[d]) * part->share_loose);
     }
 }
 
@@ -127,9 +133,11 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
             .m = m,
             .l = l,
             .l_loose = s->carried.l_loose[r] + lanes_loose(c, l),
+            .l_likely = 0,
             .share_loose = share_loose(c, m, s->carried.m_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
             .u = s->carried.u + first,
-            .u_loose = s->carried.u_loose + first};
+            .u_loose = s->carried.u_loose + first,
+            .u_likely = s->carried.u_loose + first};
         add_part(&to, r, c->head_dim_v, &part);
     }
 }
@@ -144,12 +152,18 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s)
         const size_t first = (size_t)r * (size_t)c->head_dim_v;
         if (!takes_part(&to, r, c->head_dim_v, m, l))
             continue;
+        for (int d = 0; d < c->head_dim_v; d++)
+            s->reference.moved[d] = fmin(s->reference.out_error[first + (size_t)d],
+                                         s->likely.on ? likely_of_u(s, r, first + (size_t)d) : INFINITY);
+        const double likely = s->likely.on ? likely_of_l(s, r) : INFINITY;
         const struct part part = {.m = m,
                                   .l = l,
                                   .l_loose = s->reference.sum_error[r] + lanes_loose(c, l),
+                                  .l_likely = fmin(s->reference.sum_error[r], likely) + lanes_loose(c, l),
                                   .share_loose = share_loose(c, s->reference.frame[r], 0, m + log(l)),
                                   .u = s->reference.out + first,
-                                  .u_loose = s->reference.out_error + first};
+                                  .u_loose = s->reference.out_error + first,
+                                  .u_likely = s->reference.moved};
         add_part(&to, r, c->head_dim_v, &part);
         s->merged[GLOBAL].max_bound[r] = fmax(s->merged[GLOBAL].max_bound[r], s->reference.max_bound[r]);
     }
@@ -162,11 +176,14 @@ static void finish_row(const struct oracle_case *c, const struct merged *to, int
     const double common = 3.25 * BOUND_U * fabs(lse) + bound_gamma(schedule_splits(c) + 2);
     if (!(l > 0))
         return;
-    to->l_loose[r] +=
+    const double of_l =
         l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse) + bound_folded_scales(c, to->m[r])));
+    to->l_loose[r] += of_l;
+    to->l_likely[r] += of_l;
     for (int d = 0; d < c->head_dim_v; d++) {
         const size_t i = (size_t)r * (size_t)c->head_dim_v + (size_t)d;
         to->u_loose[i] += to->u_size[i] * common;
+        to->u_likely[i] += to->u_size[i] * common;
     }
 }
 
@@ -225,6 +242,8 @@ static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
         const double sum = sunk.kept * s->reference.sum[r] + sunk.weight;
         s->reference.sum_error[r] = sunk.kept * (s->reference.sum_error[r] + s->reference.sum[r] * sunk.kept_loose) +
                                     sunk.weight_loose + 3 * BOUND_U * sum;
+        likely_sink(c, s, r, sunk.kept,
+                    sunk.kept * s->reference.sum[r] * sunk.kept_loose + sunk.weight_loose + 3 * BOUND_U * sum);
         s->reference.sum[r] = sum;
         s->reference.max[r] = sunk.top;
         scale_row(s->reference.out, r, c->head_dim_v, sunk.kept);
@@ -267,6 +286,8 @@ void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s
         memcpy(s->reference.sum_error, from.l_loose, row_bytes);
         memcpy(s->reference.out, from.u, value_bytes);
         memcpy(s->reference.out_error, from.u_loose, value_bytes);
+        if (s->likely.on)
+            likely_merged(c, s, from.l_likely, from.u_likely);
     }
     if (sink_comes_last(c))
         sink_reference(c, s);

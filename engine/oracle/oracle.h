@@ -94,9 +94,10 @@ struct oracle_case {
     int q_tile;
     int o_dtype; /* enum dtype of the output */
     struct asc_conventions conventions;
-    uint32_t cores;                          /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
-    struct matrix in_q;                      /* [valid rows of this q tile][head_dim], the original input */
-    struct matrix in_k, in_v;                /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
+    uint32_t cores;           /* set of 1u << enum tensor_core whose bits may be asked for; 0: any */
+    uint32_t known_cores;     /* the same set, of those that have computed it; 0: bounds take the loosest */
+    struct matrix in_q;       /* [valid rows of this q tile][head_dim], the original input */
+    struct matrix in_k, in_v; /* [kv_len][head_dim or head_dim_v], of the kv head this head reads */
     struct coding q_codes, k_codes, v_codes; /* of in_q, in_k, in_v */
     /* in_q and in_k are what RoPE makes of the inputs, f32: as was done, the position of the first row of each, and the
        type of the inputs. */
@@ -136,9 +137,11 @@ static inline int oracle_widest(const struct oracle_case *c)
 struct verdict {
     uint32_t count[CLASS_COUNT];
     uint32_t unjudged; /* elements of no class: STATUS_UNJUDGED */
-    bool judged;       /* false: not recorded, or no element of it can be judged */
-    bool visited;      /* the kernel recorded here */
-    bool masked;       /* no element of this tile may contribute: nothing is expected here */
+    bool judged : 1;   /* false: not recorded, or no element of it can be judged */
+    bool visited : 1;  /* the kernel recorded here */
+    bool masked : 1;   /* no element of this tile may contribute: nothing is expected here */
+    bool likely : 1;   /* of O and LSE: a bound of likely.h was narrower than the worst case's in some element */
+    bool unusual : 1;  /* of O: errors that are not of the size of roundings, struct output_noise */
     /* 1 + enum tensor_core: elements had to equal what this one gives, bit for bit. 0: the bound decided. */
     uint8_t exact;
     uint32_t unequal; /* elements that do not and were not blamed: they are within the bound, and so are all around */
@@ -193,8 +196,23 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
 int judge_each(const struct oracle_case *c, struct judge_scratch *scratch,
                void (*each)(void *ctx, const struct tile_detail *d), void *ctx);
 
-/* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it. */
-void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
-                   size_t bytes);
+/* How far O of a q tile of long rows lies from the reference, beside what roundings are expected to do: errors well
+   within their bounds that are not of the size of roundings. A tile like that is worth a look, and not wrong for it. */
+struct output_noise {
+    bool known;        /* rows are long enough, see likely.h */
+    int keys;          /* that its last row sees */
+    double slope;      /* what O errs by in proportion to itself */
+    double low, high;  /* between these it is expected */
+    double ratio;      /* root mean square of what is left of the errors, to what is expected of it */
+    double row, limit; /* the same of the worst row; beyond this it is unusual */
+};
+/* Of the case that was judged last. */
+const struct output_noise *judge_noise(const struct judge_scratch *s);
+bool noise_unusual(const struct output_noise *n);
+
+/* The bound of a channel's elements, in one line (shown beside a value), as its declarations make it, and
+   the cores that are known to have computed it (struct oracle_case). */
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, uint32_t known_cores, int head_dim,
+                   int bc, char *out, size_t bytes);
 
 #endif

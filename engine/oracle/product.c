@@ -45,25 +45,62 @@ static bool sums_in_f16(int accumulator)
     return declared[accumulator].sum == DTYPE_F16;
 }
 
+/* Whether the run may have used a model of the declaration: all of them, where it is not known whose cores they were,
+   or where those compute none of it. A sum that is promoted is the same instruction's. */
+static bool may_be(const struct declared *d, uint32_t cores, enum tensor_core model)
+{
+    uint32_t known = 0;
+    if (cores >> TENSOR_CORE_WGMMA_E4M3 & 1)
+        cores |= 1u << TENSOR_CORE_WGMMA_E4M3_PROMOTED;
+    for (int i = 0; i < d->n; i++)
+        known |= cores & 1u << d->models[i];
+    return !(known & ~(1u << TENSOR_CORE_F32)) || known >> model & 1;
+}
+
 /* 2^-10: what the errors of earlier chunks add to later accumulators, (L + 1) 2^-F of a bound at most and below that
    even with 13 bits; in the f16 accumulator the chunks' errors of 2^-10 compound, (1 + 2^-10)^chunks. */
-double product_bound(int accumulator, int n)
+static double bound_on(int accumulator, uint32_t cores, int n)
 {
     const struct declared *d = &declared[accumulator];
     double most = bound_gamma(n);
     for (int i = 0; i < d->n; i++)
-        most = fmax(most, tensor_core_bound(d->models[i], n));
+        if (may_be(d, cores, d->models[i]))
+            most = fmax(most, tensor_core_bound(d->models[i], n));
     return d->n ? most * (1 + 0x1p-10) * (1 + most) : most;
 }
 
-enum tensor_core product_loosest(int accumulator, int n)
+struct product_share product_share(const struct oracle_case *c, int accumulator, int n)
+{
+    const struct declared *d = &declared[accumulator];
+    struct product_share share = {0, n * BOUND_U * BOUND_U, 0, 0};
+    if (sums_in_f16(accumulator))
+        return (struct product_share){bound_on(accumulator, c->known_cores, n), 0, 0, 0};
+    for (int i = 0; i < d->n; i++) {
+        int products = 0;
+        int fraction = 0;
+        int result = 0;
+        if (d->models[i] == TENSOR_CORE_F32 || !may_be(d, c->known_cores, d->models[i]))
+            continue;
+        tensor_core_shape(d->models[i], &products, &fraction, &result);
+        const int chunks = (n + products - 1) / products;
+        const double term = ldexp(0.5, -fraction), sum = ldexp(0.5, -result);
+        /* The f32 additions of promoted sums are rounded to nearest: one to a chunk at most. */
+        share.systematic = fmax(share.systematic, chunks * ((products + 1) * term + sum));
+        share.cut = fmax(share.cut, chunks * sum);
+        share.terms = fmax(share.terms, chunks * products * term);
+        share.variance = fmax(share.variance, chunks * ((products + 1) * term * term + sum * sum + BOUND_U * BOUND_U));
+    }
+    return share;
+}
+
+enum tensor_core product_loosest(int accumulator, uint32_t known_cores, int n)
 {
     const struct declared *d = &declared[accumulator];
     enum tensor_core loosest = TENSOR_CORE_F32;
     double most = bound_gamma(n);
     for (int i = 0; i < d->n; i++) {
         const double bound = tensor_core_bound(d->models[i], n);
-        if (bound > most) {
+        if (bound > most && may_be(d, known_cores, d->models[i])) {
             most = bound;
             loosest = d->models[i];
         }
@@ -99,7 +136,7 @@ double product_score(const struct oracle_case *c)
     const int scales = codes_descale_roundings(c);
     if (!declared[accumulator].n)
         return bound_score(c->head_dim + scales, unit);
-    const double bound = product_bound(accumulator, c->head_dim);
+    const double bound = bound_on(accumulator, c->known_cores, c->head_dim);
     return bound + (1 + bound) * ((unit == ASC_UNIT_LOG2 ? 3 : 1) + scales) * product_rounding(accumulator);
 }
 
@@ -109,7 +146,7 @@ double product_accumulate(const struct oracle_case *c)
     const bool scales = c->conventions.v_descale == ASC_V_PRODUCT; /* P V is multiplied by V's */
     if (!declared[accumulator].n)
         return bound_accumulate(c->bc + scales);
-    const double bound = product_bound(accumulator, c->bc);
+    const double bound = bound_on(accumulator, c->known_cores, c->bc);
     return bound + (1 + bound) * (2 + scales) * product_rounding(accumulator);
 }
 
@@ -346,9 +383,9 @@ bool product_shares(const struct product_way *a, const struct product_way *b)
 
 /* "γ(65)", or of a tensor core what each chunk of L products may cost: (L+1) terms cut F bits below the largest, the
    sum cut to R bits; and `more` roundings around the product. */
-static void product_words(int accumulator, int n, int more, char *out, size_t bytes)
+static void product_words(int accumulator, uint32_t known_cores, int n, int more, char *out, size_t bytes)
 {
-    const enum tensor_core model = product_loosest(accumulator, n);
+    const enum tensor_core model = product_loosest(accumulator, known_cores, n);
     int products = 0;
     int fraction = 0;
     int result = 0;
@@ -386,15 +423,16 @@ static const char *formula(enum asc_channel ch)
     }
 }
 
-void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, int head_dim, int bc, char *out,
-                   size_t bytes)
+void bound_formula(enum asc_channel ch, const struct asc_conventions *declared, uint32_t known_cores, int head_dim,
+                   int bc, char *out, size_t bytes)
 {
     char product[96];
     if (ch == asc_s) {
-        product_words(declared->acc_s, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product, sizeof product);
+        product_words(declared->acc_s, known_cores, head_dim, declared->s_unit == ASC_UNIT_LOG2 ? 3 : 1, product,
+                      sizeof product);
         snprintf(out, bytes, "%s c Σ|q k|, γ(n) = n u/(1 - n u), u = 2⁻²⁴", product);
     } else if (ch == asc_u) {
-        product_words(declared->acc_u, bc, 2, product, sizeof product);
+        product_words(declared->acc_u, known_cores, bc, 2, product, sizeof product);
         snprintf(out, bytes, "%s (|α u_prev| + Σ|p v|)", product);
     } else {
         snprintf(out, bytes, "%s", formula(ch));

@@ -9,12 +9,15 @@
 /* The type in which a declared accumulator (enum asc_accumulator) takes its operands. false: it is no tensor core. */
 bool product_type(int accumulator, enum dtype *t);
 
-/* Relative to the sum of magnitudes of n products (sizes by product_size): the largest error of any tensor core that
-   the declaration covers, the products in any order; f32: gamma_n. */
-double product_bound(int accumulator, int n);
+/* The largest error of any tensor core that the declaration covers and the run may have used, of n products in any
+   order, taken apart: each rounding and cut by itself, relative to the sum of magnitudes (sizes by product_size) that
+   it falls on. A rounding to nearest errs by u either way. A cut toward zero errs by half its most on average: that
+   half is `systematic`, the rest is either way; `variance` is the sum of the squares of what errs either way. */
+struct product_share product_share(const struct oracle_case *c, int accumulator, int n);
 
-/* Whose error that is: TENSOR_CORE_F32 where f32 in any order may err by most. */
-enum tensor_core product_loosest(int accumulator, int n);
+/* The tensor core that may err by most; known_cores as in struct oracle_case. TENSOR_CORE_F32 where f32 in any order
+   may. */
+enum tensor_core product_loosest(int accumulator, uint32_t known_cores, int n);
 
 /* The magnitude with which a factor enters that sum: tensor cores align subnormal factors like the smallest normal
    number of their type. */
@@ -28,7 +31,8 @@ double product_tiny(int accumulator, int n);
 /* One operation around the product, relative: it is done in the accumulator's type. */
 double product_rounding(int accumulator);
 
-/* The declared bound of S, relative to |factor| sum |q k|, and of U, relative to |alpha u_prev| + sum |p v|: where no
+/* Of the cores that the run may have used, where these are known (c->known_cores).
+   The declared bound of S, relative to |factor| sum |q k|, and of U, relative to |alpha u_prev| + sum |p v|: where no
    tensor core is declared, bound_score and bound_accumulate, else the product's and the same roundings around it. */
 double product_score(const struct oracle_case *c);
 double product_accumulate(const struct oracle_case *c);

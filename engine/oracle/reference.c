@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/dropout.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
@@ -127,8 +128,10 @@ void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int s
         s->reference.sum_error[r] = s->reference.sum[r] * bound_expm1(loose);
     }
     memset(s->reference.out, 0, values * sizeof(double));
-    memset(s->reference.out_size, 0, values * sizeof(double));
     memset(s->reference.out_error, 0, values * sizeof(double));
+    memset(s->reference.turned, 0, rows * sizeof(double));
+    s->reference.tiles = 0;
+    likely_begin(c, s);
 }
 
 static void true_product(const struct oracle_case *c, struct judge_scratch *s)
@@ -368,6 +371,13 @@ VECTOR_UNITS static void carry_weights(int n, double scale, double beta, double 
     sums->error = vector_sum(error, n);
 }
 
+/* How many weights of a tile an l adds up: each of several lanes sums its share of them. */
+static int added_keys(const struct oracle_case *c)
+{
+    const int lanes = c->conventions.l_lanes > 1 ? c->conventions.l_lanes : 1;
+    return (c->bc + lanes - 1) / lanes + (c->conventions.p_max == ASC_P_MAX_TILE);
+}
+
 /* Weights of the tile: w and its error relative to max, p in the frame; and the running sum. */
 static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
 {
@@ -375,7 +385,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
     const int cols = s->at.cols, padding = counted_padding(c, s), converts = scores_convert(c);
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
     const bool is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
-    const double relative = bound_sum(c->bc + is_tile), factor = reference_offset(c);
+    const double relative = bound_sum(added_keys(c)), factor = reference_offset(c);
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
@@ -395,8 +405,8 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         s->reference.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
         const double step = half_tiny * s->reference.p_unit[r];
         double sum = s->reference.decay[r] * s->reference.sum[r];
-        double error = (s->reference.decay[r] + s->reference.decay_error[r]) * s->reference.sum_error[r] +
-                       s->reference.decay_error[r] * s->reference.sum[r];
+        const double decay = s->reference.decay[r] + s->reference.decay_error[r];
+        double moved = s->reference.decay_error[r] * s->reference.sum[r];
         const struct weight_row row = {.score = s->reference.s + first,
                                        .loose = s->reference.s_bound + first,
                                        .n = cols,
@@ -417,13 +427,21 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
             carry_weights(cols, s->reference.p_unit[r] * factor, beta, 2 * tiny, s->reference.weight + first,
                           s->reference.weight_error + first, &sums);
         sum += sums.weight;
-        error += sums.error + unit * (sums.weight + sums.error) + step * sums.seen;
-        error += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
+        moved += sums.error;
+        moved += unseen ? unseen * fmin(exp(masked_score(c) - top), limit) : 0;
         if (padding) {
             sum += padding * exp(masked_score(c) - top);
-            error +=
+            moved +=
                 padding * exp(masked_score(c) - top) * (bound_exp_declared(c, masked_score(c) - frame, folded) + beta);
         }
+        double error = decay * s->reference.sum_error[r] + moved + unit * (sums.weight + sums.error) + step * sums.seen;
+        likely_weights(c, s, r,
+                       &(struct likely_row){.decay = decay,
+                                            .moved = moved,
+                                            .reach = sum + error,
+                                            .roundings = added_keys(c) + 6,
+                                            .unit = unit,
+                                            .half_tiny = half_tiny});
         error += relative * (sum + error);
         s->reference.sum[r] = sum;
         s->reference.sum_error[r] = error;
@@ -454,10 +472,11 @@ static void reference_late_u(const struct oracle_case *c, struct judge_scratch *
         const int r = i / head_dim_v;
         const double shift = factor * s->reference.shift[r];
         const double decay = s->reference.decay[r], decay_error = s->reference.decay_error[r];
-        const double error = (decay + decay_error) * s->reference.out_error[i] + decay_error * s->reference.out_size[i];
+        const double error =
+            (decay + decay_error) * s->reference.out_error[i] + decay_error * fabs(s->reference.out[i]);
         s->late.want[GLOBAL][i] = decay * s->reference.out[i] * shift;
         s->late.bound[GLOBAL][i] =
-            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * s->reference.out_size[i] + error)) * shift +
+            (error + (s->reference.frame_loose[r] + BOUND_U) * (decay * fabs(s->reference.out[i]) + error)) * shift +
             BOUND_TINY;
     }
 }
@@ -536,25 +555,27 @@ struct true_row {
     struct magnitude_row size, error;
 };
 
-/* Takes the tile's products (in `want`), their magnitudes and their errors into the sums so far; U of one row in this
-   run's frame. more: what else the products may err by. */
-VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict size,
-                                 double *restrict error, const double *restrict more, double *restrict want,
-                                 double *restrict bound)
+/* Takes the tile's products (in `want`) and their errors into the sums so far; U of one row in this run's frame. more:
+   what else the products may err by. moved, reach and along: see likely_values(). */
+VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                 const double *restrict more, double *restrict want, double *restrict bound,
+                                 double *restrict moved, double *restrict reach, double *restrict along)
 {
     const double decay = row->decay, decay_error = row->decay_error, relative = row->relative, lost = row->lost;
     const double loose = row->loose, shift = row->shift, tiny = row->tiny;
     const struct magnitude_row sizes = row->size, errors = row->error;
     for (int i = 0; i < n; i++) {
-        const double before = (decay + decay_error) * error[i] + decay_error * size[i] + lost;
-        const double now = decay * size[i] + (sizes.sums[i] + sizes.lost) * sizes.grown;
-        const double off = before + (errors.sums[i] + errors.lost) * errors.grown + more[i];
-        const double all = off + relative * (now + off), sum = decay * out[i] + want[i];
+        const double before = fabs(out[i]), fixed = decay_error * before + lost + more[i];
+        const double off = (decay + decay_error) * error[i] + fixed + (errors.sums[i] + errors.lost) * errors.grown;
+        const double size = (sizes.sums[i] + sizes.lost) * sizes.grown, most = decay * before + size + off;
+        const double all = off + relative * most, sum = decay * out[i] + want[i];
         out[i] = sum;
-        size[i] = now;
         error[i] = all;
+        moved[i] = fixed;
+        reach[i] = most;
+        along[i] = fabs(want[i]) / fmax(size, BOUND_TINY);
         want[i] = sum * shift;
-        bound[i] = (all + loose * (now + all)) * shift + tiny;
+        bound[i] = (all + loose * (fabs(sum) + all)) * shift + tiny;
     }
 }
 
@@ -576,15 +597,21 @@ static void divide_row(const struct oracle_case *c, const struct judge_scratch *
     }
 }
 
+/* What summing a tile costs U, relative to the largest partial sum. */
+static double accumulate_error(const struct oracle_case *c)
+{
+    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
+    return product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
+}
+
 /* The true U: products of weights with V, and how far a correct kernel's may lie from them. */
 static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
+    const int divides = c->conventions.u_norm == ASC_U_NORM_TILE;
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->at.cols, head_dim_v = c->head_dim_v;
     const double *v = s->input[asc_v].value, *size_v = s->input[asc_v].size;
-    const double relative =
-        product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
+    const double relative = accumulate_error(c);
     const double factor = reference_offset(c), times = s->at.times_v;
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
@@ -600,6 +627,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
         magnitude_multiply(&s->room, rows, head_dim_v, cols, times * BOUND_SLACK, s->reference.weight, s->room.k,
                            s->room.sum, 0);
     }
+    likely_products(c, s);
     add_rounding(c, s);
     add_subnormal(c, s, relative, s->reference.lost);
     magnitude_sum(&s->room, rows, head_dim_v, cols, s->reference.weight_error, size_v, &errors);
@@ -617,9 +645,11 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
                                .error = magnitude_row(&errors, r, head_dim_v, cols)};
         row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
         row.error.grown *= times;
-        sum_row(head_dim_v, &row, s->reference.out + first, s->reference.out_size + first,
-                s->reference.out_error + first, s->input[asc_v].lossy ? s->room.sum + first : s->room.zero,
-                want + first, bound + first);
+        sum_row(head_dim_v, &row, s->reference.out + first, s->reference.out_error + first,
+                s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first,
+                s->reference.moved, s->reference.reach, s->reference.along);
+        likely_values(c, s, r);
+        s->reference.turned[r] += bound_exp_declared(c, 0, values_scaled_first(c, s->reference.frame[r]));
         if (divides)
             divide_row(c, s, r, row.tiny, want + first, bound + first);
     }
@@ -634,6 +664,25 @@ void reference_tile(const struct oracle_case *c, struct judge_scratch *s)
     reference_p_l(c, s);
     drop_weights(c, s);
     reference_u(c, s);
+    s->reference.tiles++;
+}
+
+/* An alpha's error grows with its argument, by 3.25 u; those of a row add up to no more than e may be raised to. */
+#define ALPHA_ARGUMENTS (3.25 * BOUND_U * FRAME_REACH)
+
+void reference_turn(const struct oracle_case *c, struct judge_scratch *s)
+{
+    const double tiles = s->reference.tiles, u = tiles * accumulate_error(c), l = tiles * bound_sum(added_keys(c));
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const double alpha = s->reference.turned[r] + ALPHA_ARGUMENTS, more_u = u + alpha, more_l = l + alpha;
+        const double sum = s->reference.sum[r];
+        for (int d = 0; d < c->head_dim_v; d++) {
+            const size_t i = (size_t)r * (size_t)c->head_dim_v + (size_t)d;
+            s->reference.out_error[i] = (s->reference.out_error[i] + more_u * fabs(s->reference.out[i])) * (1 + more_u);
+        }
+        s->reference.sum_error[r] = (s->reference.sum_error[r] + more_l * sum) * (1 + more_l);
+        likely_turn(c, s, r, &(struct likely_turned){tiles, alpha, added_keys(c) + 6});
+    }
 }
 
 /* A row without any key: nothing follows from the inputs but that both are what the registration says, or any number.
@@ -668,20 +717,28 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
     const double unit = c->conventions.lse_base2 ? M_LOG2E : 1, offset = bound_ln_factor(c);
     const int lanes = c->conventions.l_lanes;
     const double times = codes_o_times(c);
+    memset(s->likely.decided, 0, sizeof s->likely.decided);
     for (int r = 0; r < o->rows; r++) {
         const int keys = schedule_keys(c, r);
         if (keys == 0) {
             reference_of_empty(c, s, r);
             continue;
         }
-        const double sum = s->reference.sum[r],
-                     error = s->reference.sum_error[r] + (lanes > 1 ? bound_gamma(lanes) * sum : 0);
+        const double sum = s->reference.sum[r], joined = lanes > 1 ? bound_gamma(lanes) * sum : 0,
+                     error = s->reference.sum_error[r] + joined;
+        const double likely = s->likely.on ? fmin(error, likely_of_l(s, r) + joined) : error;
         const double least = sum - error;
         const bool divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
             const double want = s->reference.out[i] / sum;
-            const double moved = least > 0 ? (s->reference.out_error[i] + fabs(want) * error) / least : INFINITY;
+            double moved = least > 0 ? (s->reference.out_error[i] + fabs(want) * error) / least : INFINITY;
+            if (s->likely.on && sum > likely) {
+                const double off = fmin(s->reference.out_error[i], likely_of_u(s, r, i));
+                const double narrow = (off + fabs(want) * likely) / (sum - likely);
+                s->likely.decided[asc_o] |= narrow < moved;
+                moved = fmin(moved, narrow);
+            }
             o->want[GLOBAL][i] = want * times;
             /* However uncertain the weights, o is a mean of V with weights rounded by less than a half each way. */
             o->bound[GLOBAL][i] = bound_descale(
@@ -695,7 +752,8 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
          */
         const double widest = s->reference.max_bound[r] + log(keys + (c->has_sink != 0));
         lse->want[GLOBAL][r] = want * unit;
-        lse->bound[GLOBAL][r] = (own + fmin(least > 0 ? -log1p(-error / sum) : INFINITY, widest)) * unit;
+        s->likely.decided[asc_lse] |= likely < error;
+        lse->bound[GLOBAL][r] = (own + fmin(sum > likely ? -log1p(-likely / sum) : INFINITY, widest)) * unit;
         if (c->conventions.lse_base2)
             lse->bound[GLOBAL][r] += bound_convert(want * unit);
     }

@@ -6,22 +6,25 @@
    maximum than exp can bridge in f32) the true maximum is.
 
    Inside, everything is kept relative to the true running maximum, M, so that nothing can overflow:
-     w = exp(s - M), L = sum w, U = sum w v, A = sum w |v|.
+     w = exp(s - M), L = sum w, U = sum w v.
 
    How far a correct kernel may lie from it, composed through the stages (hats are the kernel's, F its frame, B the
    bound of a score, e the relative error of one exponential at the argument it gets): p:  p^/p = exp(s^ - s) (1 + e),
    so |p^ - p| <= p d, d = expm1(B + e) l:  E_j = decay (1 + e_alpha) E_(j-1) + decay e_alpha L_(j-1) + sum w d +
    gamma(Bc+6) (L_j + E_j) with decay = exp(M_(j-1) - M_j): the previous error is carried along, alpha's own error falls
-   on what l was, each weight's error falls on the sum, and the additions round what they add. u:  the same with w |v|
-   for w and A for L. o = u / l:  |o^ - o| <= (E_u + |o| E_l) / (L - E_l), then the division's own error lse = m + ln l:
-   -ln(1 - E_l / L), then its own error.
+   on what l was, each weight's error falls on the sum, and the additions round what they add; of n lanes each adds Bc/n
+   keys. u:  E_j = decay (1 + e_alpha) E_(j-1) + decay e_alpha |U_(j-1)| + sum w d |v| + g (decay |U_(j-1)| + A_j + the
+   errors so far), A_j = sum w |v| over the tile: no partial sum within it, in any order, is larger, and what was summed
+   before counts as what it has come to, not as its magnitudes. o = u / l:  |o^ - o| <= (E_u + |o| E_l) / (L - E_l),
+   then the division's own error lse = m + ln l: -ln(1 - E_l / L), then its own error.
 
    Where P stands on the maximum of its own tile, T (convention p_max), p is w exp(M - T) and errs by d as before, the
    exponential's argument being s - T; l and u take it in times b = exp(T - F), which errs by e_b, and one operation
    rounds: a weight's part in E is then w (d + expm1(e_b + u)), and T itself cancels out of p b. Where U is divided by l
    after every tile (u_norm), N_j = u^_j l^_j is an unnormalized U: N_j = (alpha^ N_(j-1) + p^ v) (1 + 6 u), the six
    being the operations of a step beyond alpha u_prev + p v, so that E_u is that of U with six roundings more a step;
-   and |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. */
+   and |u^ - u| <= (E_u + |u| E_l) / (L - E_l) as for o. Where rows are long, o and lse may err by less than that with
+   all but certainty: likely.h. */
 #ifndef ORACLE_REFERENCE_H
 #define ORACLE_REFERENCE_H
 
@@ -46,6 +49,11 @@ static inline double reference_offset(const struct oracle_case *c)
 {
     return bound_p_factor(c);
 }
+
+/* Where no visit was seen, the kernel may have taken the kv tiles of the split from the last to the first. Its partial
+   sums are then what is left of the whole, |U - U_j| <= |U| + |U_j|: what falls on them falls on the last one as well,
+   in every tile. After the last tile of a split. */
+void reference_turn(const struct oracle_case *c, struct judge_scratch *s);
 
 /* After all tiles with a visible key, their splits merged (merge.h): o and lse. */
 void reference_end(const struct oracle_case *c, struct judge_scratch *s);

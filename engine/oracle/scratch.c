@@ -4,6 +4,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -180,13 +181,19 @@ static void lay_prepared(struct prepared *x, struct arena *a, const struct exten
     x->lane_sum = take(a, e->R);
 }
 
+/* n of f32. */
+static size_t narrow(size_t n)
+{
+    return n / 2 + 1;
+}
+
 static void lay_reference(struct reference *t, struct arena *a, const struct extents *e)
 {
-    double **const rows[] = {
-        &t->max,   &t->max_prev, &t->max_bound, &t->max_bound_prev, &t->frame, &t->frame_prev, &t->frame_loose,
-        &t->shift, &t->p_unit,   &t->decay,     &t->decay_error,    &t->sum,   &t->sum_error,  &t->lost};
+    double **const rows[] = {&t->max,         &t->max_prev,    &t->max_bound, &t->max_bound_prev, &t->frame,
+                             &t->frame_prev,  &t->frame_loose, &t->shift,     &t->p_unit,         &t->decay,
+                             &t->decay_error, &t->sum,         &t->sum_error, &t->lost,           &t->turned};
     double **const tiles[] = {&t->weight, &t->weight_error, &t->scores, &t->scores_bound};
-    double **const values[] = {&t->out, &t->out_size, &t->out_error};
+    double **const values[] = {&t->out, &t->out_error};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         *rows[i] = take(a, e->R);
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
@@ -194,6 +201,25 @@ static void lay_reference(struct reference *t, struct arena *a, const struct ext
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         *values[i] = take(a, e->R * e->D);
     t->out_top = take(a, e->D);
+    t->moved = take(a, e->D);
+    t->reach = take(a, e->D);
+    t->along = take(a, e->D);
+}
+
+static void lay_likely(struct likely *x, struct arena *a, const struct extents *e, bool wanted)
+{
+    const size_t rows = wanted ? e->R : 0, values = rows * e->D, weights = rows * e->C;
+    double **const of_rows[] = {&x->decay, &x->l, &x->l_variance, &x->squares, &x->fixed_unit, &x->variance_unit};
+    double **const of_values[] = {&x->u, &x->u_variance, &x->u_cut};
+    for (size_t i = 0; i < sizeof of_rows / sizeof of_rows[0]; i++)
+        *of_rows[i] = take(a, rows);
+    for (size_t i = 0; i < sizeof of_values / sizeof of_values[0]; i++)
+        *of_values[i] = take(a, values);
+    x->bins = take(a, rows * LIKELY_BINS);
+    x->weight = take(a, weights);
+    x->weight_variance = take(a, weights);
+    x->fixed_sums = take(a, narrow(values));
+    x->variance_sums = take(a, narrow(values));
 }
 
 static void lay_merged(struct merged *x, struct arena *a, const struct extents *e, int splits)
@@ -205,6 +231,8 @@ static void lay_merged(struct merged *x, struct arena *a, const struct extents *
     x->u = take(a, values);
     x->u_size = take(a, values);
     x->u_loose = take(a, values);
+    x->l_likely = take(a, rows);
+    x->u_likely = take(a, values);
     x->max_bound = take(a, rows);
 }
 
@@ -219,12 +247,6 @@ static void lay_mistake(struct mistake_room *x, struct arena *a, const struct ex
     x->scores_loose = take(a, e->R * e->C);
     x->alpha = take(a, 2 * e->R);
     x->next = take(a, 4 * e->R);
-}
-
-/* n of f32. */
-static size_t narrow(size_t n)
-{
-    return n / 2 + 1;
 }
 
 static void lay_room(struct room *x, struct arena *a, const struct extents *e)
@@ -267,6 +289,7 @@ static size_t lay(struct judge_scratch *s, const struct oracle_case *c, double *
     lay_carried(&s->carried, &a, &e);
     lay_prepared(&s->prepared, &a, &e, bias_terms(c) > 0, c->keep.data != NULL);
     lay_reference(&s->reference, &a, &e);
+    lay_likely(&s->likely, &a, &e, likely_wanted(c));
     for (int side = 0; side < SIDES; side++)
         lay_merged(&s->merged[side], &a, &e, c->kv_splits > 1);
     lay_mistake(&s->mistake, &a, &e);

@@ -11,6 +11,12 @@ enum side { LOCAL, GLOBAL, SIDES };
 /* Q, K and V come first among the channels. */
 enum { INPUTS = asc_v + 1 };
 
+/* Errors relative to a sum of magnitudes, see product_share(). */
+struct product_share {
+    double systematic, variance;
+    double cut, terms; /* of `systematic`: what is cut off sums; off products, of either sign */
+};
+
 /* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: the larger of head_dim and
    head_dim_v; a row is as long as its own. Nothing grows with the number of keys. */
 
@@ -121,7 +127,10 @@ struct reference {
     double *decay, *decay_error;        /* [R] exp(max_prev - max), and what a correct alpha may err by */
     double *sum, *sum_error;            /* [R] sum of exp(s - max), and how far a correct l may lie from it */
     double *lost;                       /* [R] what one tile's u may lose below the smallest normal number */
-    double *out, *out_size, *out_error; /* [R][D] sum of exp(s - max) v, of magnitudes; how far a correct u may lie */
+    double *out, *out_error;            /* [R][D] sum of exp(s - max) v; how far a correct u may lie */
+    double *turned;                     /* [R] sum of alpha's errors, whatever its argument: see reference_turn() */
+    int tiles;                          /* taken in */
+    double *moved, *reach, *along;      /* [D] of one row in this tile: struct likely_tile */
     double *out_top;                    /* [D] largest magnitude in each column of V so far */
     double *weight, *weight_error;      /* [R][C] exp(s - max), and how far a correct p may lie from it */
     /* The true scores behind cap, bias and mask, and their bounds: [R][cols], one of them s_natural natural units. */
@@ -130,11 +139,29 @@ struct reference {
     double *scores, *scores_bound; /* [R][C] room for them where these come later than S; -inf: masked */
 };
 
+/* What the errors of the sums are with all but certainty (likely.h). */
+enum { LIKELY_BINS = 128 };
+struct likely {
+    bool on, merged;            /* merged: of splits, whose errors are systematic by now */
+    struct product_share share; /* of U's sums in one tile */
+    struct output_noise noise;
+    bool decided[ASC_CHANNELS];       /* of o and lse: it was narrower than the worst case in some element */
+    double *decay;                    /* [R] of this tile */
+    double *l, *l_variance;           /* [R] systematic errors; squares of the others */
+    double *squares, *bins;           /* [R], [R][LIKELY_BINS] of the weights */
+    double *u, *u_variance;           /* [R][D] */
+    double *u_cut;                    /* [R][D] of u what sums are expected to cut off */
+    double *weight, *weight_variance; /* [R][C] */
+    /* Sums over the tile's keys: [R][D] f32, and what 1 of each row stands for, [R]. */
+    double *fixed_sums, *fixed_unit, *variance_sums, *variance_unit;
+};
+
 /* The sum of the splits so far, where there are any. */
 struct merged {
     double *m;                    /* [R] largest that a split has ended with, natural units; -inf: none had any key */
     double *l, *l_loose;          /* [R] sum of their l in that frame */
     double *u, *u_size, *u_loose; /* [R][D] sum of their u in that frame, and of its magnitudes w |u_s| */
+    double *l_likely, *u_likely;  /* reference alone: the uncertainties with all but certainty, see likely.h */
     double *max_bound;            /* [R] reference alone: largest bound of a score in any split, natural units */
 };
 
@@ -182,6 +209,7 @@ struct judge_scratch {
     struct carried carried;
     struct prepared prepared;
     struct reference reference;
+    struct likely likely;
     struct merged merged[SIDES];
     struct mistake_room mistake;
     struct room room;

@@ -2,6 +2,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/verdict/case.h"
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@ int bounded_begin(struct bounded *b, int32_t (*places)[3], int64_t n, struct err
     *b = (struct bounded){.places = places, .n = n};
     b->state = calloc((size_t)n + 1, sizeof *b->state);
     b->hash = calloc((size_t)n + 1, sizeof *b->hash);
-    if (b->state && b->hash)
+    b->noise = calloc((size_t)n + 1, sizeof *b->noise);
+    if (b->state && b->hash && b->noise)
         return 0;
     bounded_end(b);
     return err_no_memory(err, "", "the list of q tiles");
@@ -24,6 +26,7 @@ void bounded_end(struct bounded *b)
     free(b->places);
     free(b->state);
     free(b->hash);
+    free(b->noise);
     *b = (struct bounded){0};
 }
 
@@ -116,8 +119,10 @@ static int step(void *ctx, int worker)
     slot_case_free(&c);
     if (failed)
         atomic_store(&job->failed, 1);
-    else
+    if (!failed) {
         job->b->state[i] = (uint8_t)state_of(job->verdicts[worker]);
+        job->b->noise[i] = *judge_noise(job->scratch[worker]);
+    }
     const int64_t done = atomic_fetch_add(&job->done, 1) + 1;
     runner_report(job->progress, STEP_JUDGING_OUTPUT, (double)done, (double)job->sample);
     return 1;
@@ -148,6 +153,66 @@ static void drop(struct job *job, int threads)
     free(job->verdicts);
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of tiles whose rows see about as many keys, one may differ from the median by this much: their errors' root mean
+   square, a sum over thousands of elements; what they err by in proportion, by the width of what is expected. */
+#define RUN_RATIO 1.5
+#define RUN_SLOPE 0.5
+enum { RUN_TILES = 8 /* of fewer there is no median to go by */, LENGTHS = 32 };
+
+/* Tiles of one length, by powers of two, that are within their bounds. */
+static bool counts(const struct bounded *b, int64_t i, int length)
+{
+    return (b->state[i] == BOUNDED_OK || b->state[i] == BOUNDED_UNUSUAL) && b->noise[i].known &&
+           ilogb(b->noise[i].keys + 1.0) == length;
+}
+
+static double median(double *x, int64_t n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+static void compare(struct bounded *b, int length, double *ratio, double *slope)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        if (!counts(b, i, length))
+            continue;
+        ratio[n] = b->noise[i].ratio;
+        slope[n++] = b->noise[i].slope;
+    }
+    if (n < RUN_TILES)
+        return;
+    const double of_ratio = median(ratio, n), of_slope = median(slope, n);
+    for (int64_t i = 0; i < b->n; i++) {
+        const struct output_noise *x = &b->noise[i];
+        if (counts(b, i, length) &&
+            (x->ratio > RUN_RATIO * of_ratio || fabs(x->slope - of_slope) > RUN_SLOPE * (x->high - x->low)))
+            b->state[i] = BOUNDED_UNUSUAL;
+    }
+}
+
+int bounded_find_unusual(struct bounded *b)
+{
+    double *room = calloc(2 * (size_t)b->n + 1, sizeof *room);
+    if (!room)
+        return -1;
+    for (int64_t i = 0; i < b->n; i++)
+        if (b->state[i] == BOUNDED_OK && noise_unusual(&b->noise[i]))
+            b->state[i] = BOUNDED_UNUSUAL;
+    for (int length = 0; length < LENGTHS; length++)
+        compare(b, length, room, room + b->n);
+    free(room);
+    return 0;
+}
+
 int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
                   const struct runner_progress *progress, struct err *err)
 {
@@ -166,8 +231,11 @@ int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types
     }
     drop(&job, threads);
     pool_free(pool);
+    if (bounded_find_unusual(b) != 0)
+        atomic_store(&job.failed, 1);
     for (int64_t i = 0; i < b->n; i++) {
-        b->judged += b->state[i] == BOUNDED_OK || b->state[i] == BOUNDED_OFF;
+        b->judged += b->state[i] == BOUNDED_OK || b->state[i] == BOUNDED_UNUSUAL || b->state[i] == BOUNDED_OFF;
+        b->unusual += b->state[i] == BOUNDED_UNUSUAL;
         b->off += b->state[i] == BOUNDED_OFF;
     }
     if (atomic_load(&job.failed))
@@ -244,6 +312,9 @@ static void take_in_order(struct choice *c)
         if (b->state[i] == BOUNDED_OFF)
             take(c, i);
     for (int64_t i = 0; i < b->n; i++)
+        if (b->state[i] == BOUNDED_UNUSUAL)
+            take(c, i);
+    for (int64_t i = 0; i < b->n; i++)
         if (b->state[i] == BOUNDED_OPEN)
             take(c, i);
     for (int64_t i = 0; i < b->n; i++) {
@@ -278,22 +349,28 @@ int bounded_choose(const struct bounded *b, int32_t (*slots)[3], int room)
     return c.n;
 }
 
-enum { NAMED_MAX = 8 }; /* q tiles that are off, by name */
+enum { NAMED_MAX = 8 }; /* q tiles of a state, by name */
 
-void bounded_describe(const struct bounded *b, int64_t differing, struct trace_capture *out)
+static void name_places(const struct bounded *b, enum bounded_state state, char *out, size_t bytes)
 {
-    *out = (struct trace_capture){.wanted = b->n, .judged = b->judged, .off = b->off, .differing = differing};
-    const size_t bytes = sizeof out->off_places;
     size_t used = 0;
     int named = 0;
     for (int64_t i = 0; i < b->n && named <= NAMED_MAX; i++) {
-        if (b->state[i] != BOUNDED_OFF)
+        if (b->state[i] != state)
             continue;
         if (named++ == NAMED_MAX) {
-            snprintf(out->off_places + used, bytes - used, ", ...");
+            snprintf(out + used, bytes - used, ", ...");
             break;
         }
-        used += (size_t)snprintf(out->off_places + used, bytes - used, "%sb%d h%d q%d", used ? ", " : "",
-                                 b->places[i][0], b->places[i][1], b->places[i][2]);
+        used += (size_t)snprintf(out + used, bytes - used, "%sb%d h%d q%d", used ? ", " : "", b->places[i][0],
+                                 b->places[i][1], b->places[i][2]);
     }
+}
+
+void bounded_describe(const struct bounded *b, int64_t differing, struct trace_capture *out)
+{
+    *out = (struct trace_capture){
+        .wanted = b->n, .judged = b->judged, .off = b->off, .unusual = b->unusual, .differing = differing};
+    name_places(b, BOUNDED_OFF, out->off_places, sizeof out->off_places);
+    name_places(b, BOUNDED_UNUSUAL, out->unusual_places, sizeof out->unusual_places);
 }

@@ -1,6 +1,7 @@
 /* Capture in bounded memory, where all that is wanted does not fit: a first pass records nothing but the outputs, the
    oracle judges o and lse of a sample of q tiles by the inputs alone, and a second pass records in full the q tiles
-   that are off, then their neighbors, then others, as many as there is room for. */
+   that are off, then those whose errors are unusual, then the neighbors of what is off, then others, as many as there
+   is room for. What is unusual is no verdict: the stages' own, of what was recorded, are. */
 #ifndef RUN_BOUNDED_H
 #define RUN_BOUNDED_H
 
@@ -12,15 +13,17 @@ enum bounded_state {
     BOUNDED_SAMPLE,   /* to be judged */
     BOUNDED_OK,
     BOUNDED_OFF,
-    BOUNDED_OPEN /* nothing follows for some element of it */
+    BOUNDED_UNUSUAL, /* within its bounds, with errors that are not of the size of roundings */
+    BOUNDED_OPEN     /* nothing follows for some element of it */
 };
 
 struct bounded {
     int32_t (*places)[3]; /* owned, [n]: batch, head, q tile of what is wanted, ascending */
     int64_t n;
-    uint8_t *state; /* owned, [n] enum bounded_state */
-    uint64_t *hash; /* owned, [n]: of what the first pass left of o and lse */
-    int64_t judged, off;
+    uint8_t *state;             /* owned, [n] enum bounded_state */
+    uint64_t *hash;             /* owned, [n]: of what the first pass left of o and lse */
+    struct output_noise *noise; /* owned, [n]: of what was judged */
+    int64_t judged, off, unusual;
 };
 
 /* Takes places over, also where it fails: -1 without memory. */
@@ -36,6 +39,10 @@ void bounded_sample(struct bounded *b, const struct asc_problem *p, const struct
 /* Judges the sample in a complete run t, on all cores; types as for place_case_make(). ERR_CANCELLED, ERR_SYSTEM. */
 int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
                   const struct runner_progress *progress, struct err *err);
+
+/* Part of bounded_judge(): which tiles are unusual, by their own noise and by the median of the run's tiles of
+   about as many keys. -1: no memory. */
+int bounded_find_unusual(struct bounded *b);
 
 /* The first pass left this; and in how many places the second left something else, bit for bit. */
 void bounded_remember(struct bounded *b, const struct trace *t);

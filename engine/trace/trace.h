@@ -51,8 +51,10 @@ void trace_event_init(struct trace_event *event); /* nothing is known of it */
 struct trace_capture {
     int64_t wanted;       /* (batch, head, q tile)s that were to be recorded; 0: one pass recorded them all */
     int64_t judged, off;  /* in the first pass: o and lse judged, and beyond their bounds */
+    int64_t unusual;      /* within them, with errors that are not of the size of roundings */
     int64_t differing;    /* o or lse not the same bits in both passes; -1: not known */
     char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
+    char unusual_places[192];
 };
 
 /* How a run ended. */

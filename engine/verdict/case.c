@@ -317,6 +317,11 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
     memcpy(c->place, place, sizeof c->place);
 }
 
+uint32_t case_known_cores(const struct trace *t)
+{
+    return tensor_cores_from_names(*t->info.cores ? t->info.cores : t->info.tensor_core);
+}
+
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out)
 {
     return place_case_make(t, trace_slot_place(t, slot), NULL, out);
@@ -358,6 +363,7 @@ int place_case_make(const struct trace *t, const int32_t place[3], const int32_t
     c->o_dtype = (int)o_dtype;
     c->conventions = t->conventions;
     c->cores = tensor_cores_from_names(t->info.cores);
+    c->known_cores = case_known_cores(t);
     if (case_alpha_left_out(t))
         c->conventions.alpha_first = ASC_ALPHA_NONE_FIRST;
     int rows = channel_valid_rows(asc_q, p, &t->plan, place[0], place[2], 0);

@@ -21,6 +21,10 @@ struct slot_case {
     int n_made;
 };
 
+/* The tensor cores that are known to have computed what a run recorded: a GPU's, or those that the CPU stood in for; 0:
+   not known. */
+uint32_t case_known_cores(const struct trace *t);
+
 /* Borrows the trace's arrays; -1 where memory ran out. */
 int slot_case_make(const struct trace *t, int slot, struct slot_case *out);
 /* The same of a (batch, head, q tile) that need not be recorded: a complete run's o and lse are judged by the inputs

@@ -366,7 +366,12 @@ static void tell_recorded(const struct facts *to)
              "a first pass judged o and lse of %lld of %lld q tiles against the reference; off: %lld%s%s%s",
              (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
              c->off ? ")" : "");
-    else if (c->wanted)
+    if (c->unusual)
+        tell(to, FACT_UNUSUAL, &plain,
+             "the first pass found o of %lld of them within its bounds, but with errors that are not of the size of "
+             "roundings (%s): recorded to judge their stages",
+             (long long)c->unusual, c->unusual_places);
+    if (c->wanted && !c->judged)
         tell(to, FACT_RECORDED, &plain, "the first pass left no output to judge");
     if (t->info.memory_why[0])
         tell(to, FACT_MEMORY, &plain, "recorded in %s: %s", memory_meanings[t->info.memory], t->info.memory_why);
@@ -416,17 +421,44 @@ static void tell_cores(const struct facts *to)
     }
 }
 
+/* Of short rows nothing: there is but the worst case. */
+static void tell_bounds(const struct facts *to)
+{
+    for (enum asc_channel ch = asc_o; ch <= asc_lse; ch++) {
+        const struct stage_summary *stage = &to->j->summary.stage[ch];
+        const unsigned long long likely = stage->likely, all = likely + stage->worst_case;
+        if (likely)
+            tell(to, FACT_BOUND, &plain, "%s: likely bounds decided globally in %llu of %llu q tiles%s",
+                 channel_label(ch), likely, all, stage->worst_case ? "; the worst case in the others" : "");
+    }
+}
+
+static void tell_unusual(const struct facts *to)
+{
+    const struct stage_summary *stage = &to->j->summary.stage[asc_o];
+    const struct run_fact at = {.place = stage->first_unusual, .row = -1, .col = -1, .after = ""};
+    const unsigned long long unusual = stage->unusual, all = stage->likely + stage->worst_case;
+    if (!unusual || to->j->summary.culprits) /* then the stage that makes them is known */
+        return;
+    tell(to, FACT_UNUSUAL, &at,
+         "O is within its bounds, but its errors are not of the size of roundings in %llu of %llu q tiles%s; the first "
+         "at",
+         unusual, all, to->t->info.probes_off ? ": run it with probes to see which stage makes them" : "");
+}
+
 /* What the verdicts say. */
 static void tell_judged(const struct facts *to)
 {
     const struct judgement *j = to->j;
     if (to->kinds & FACT_SET(FACT_CORE)) /* asks every tile */
         tell_cores(to);
+    tell_bounds(to);
     tell_verdict(to);
     for (int i = 0; i < j->n_findings; i++)
         tell_finding(to, &j->findings[i]);
     tell_state(to);
     tell_onset(to);
+    tell_unusual(to);
     for (enum asc_channel ch = 0; ch < ASC_CHANNELS; ch++)
         if (j->summary.suspicious & 1u << ch)
             tell(to, FACT_SUSPECT, &plain,

@@ -324,11 +324,12 @@ static bool declarations_first(const struct summary *summary)
     return summary->stage[asc_o].global == STAGE_OK;
 }
 
-/* A stage that is wrong shows in what is made of it. Where O and LSE are right, what m, alpha, P, l or U seems to be
-   wrong by is its declaration. */
+/* A stage that is wrong shows in what is made of it. Where O and LSE are right, and err as roundings do, what m, alpha,
+   P, l or U seems to be wrong by is its declaration. */
 static bool output_right(const struct summary *summary)
 {
-    return summary->stage[asc_o].global == STAGE_OK && summary->stage[asc_lse].global != STAGE_BAD;
+    const struct stage_summary *o = &summary->stage[asc_o];
+    return o->global == STAGE_OK && !o->unusual && summary->stage[asc_lse].global != STAGE_BAD;
 }
 
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.

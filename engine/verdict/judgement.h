@@ -49,6 +49,9 @@ struct stage_summary {
     uint64_t begins_local;    /* of bad_local: in the kv tile that its state visited first, made of what it begins at */
     struct place first_local; /* first bad tile in execution order; slot -1: none */
     struct exact_tiles exact;
+    uint64_t likely, worst_case; /* of O and LSE: tiles by which bound decided globally */
+    uint64_t unusual;            /* of O: tiles within their bounds whose errors are not of the size of roundings */
+    struct place first_unusual;  /* slot -1: none */
 };
 
 /* Where an invariant of the softmax state is broken first (states.h). */

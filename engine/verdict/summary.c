@@ -67,6 +67,18 @@ static void add_exact(struct exact_tiles *exact, struct place place, const struc
         exact->first_unequal = place;
 }
 
+static void add_bound(struct stage_summary *stage, struct place place, const struct verdict *v)
+{
+    if (!v->visited || !v->judged)
+        return;
+    stage->likely += v->likely;
+    stage->worst_case += !v->likely;
+    if (!v->unusual || verdict_bad(v))
+        return;
+    if (!stage->unusual++)
+        stage->first_unusual = place;
+}
+
 /* begins: it is the kv tile that its state visited first. */
 static void add_place(const struct judgement *j, struct place place, bool begins, struct summary *out,
                       struct place *last_unvisited)
@@ -83,6 +95,8 @@ static void add_place(const struct judgement *j, struct place place, bool begins
     stage->bad_global += global.bad;
     stage->judged_global += global.judged;
     add_exact(&stage->exact, place, &v->local);
+    if (place.channel == asc_o || place.channel == asc_lse)
+        add_bound(stage, place, &v->global);
     if (bad && stage->first_local.slot < 0)
         stage->first_local = place;
     if (bad && out->first.slot < 0)
@@ -103,7 +117,8 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
     struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = -1;
+        out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = out->stage[ch].first_unusual.slot =
+            -1;
     for (int i = 0; i < ASC_OWN_CHANNELS; i++)
         out->own[i].first_nan.slot = -1;
 

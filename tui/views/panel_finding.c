@@ -238,7 +238,7 @@ static void quiet_put(const struct session *s, struct text_flow *f)
     uint64_t elements = 0;
     unsigned unknown = 0;
     char list[64], rest[96], words[FACT_WORDS_BYTES], cores[CORES_BYTES] = "";
-    run_facts(s->run.judgement, s->run.trace, FACT_SET(FACT_CORE), add_fact, cores);
+    run_facts(s->run.judgement, s->run.trace, FACT_SET(FACT_CORE) | FACT_SET(FACT_BOUND), add_fact, cores);
     if (ended)
         row_put(f, STYLE_BAD, ended, "");
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {

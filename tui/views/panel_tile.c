@@ -4,6 +4,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/element.h"
 #include "engine/trace/conventions.h"
+#include "engine/verdict/case.h"
 #include "tui/screen/number.h"
 #include "tui/views/sign.h"
 #include <math.h>
@@ -335,7 +336,8 @@ void bound_words(const struct session *s, char *out, size_t bytes)
     if (v && v->exact && v->unequal == 0)
         snprintf(out, bytes, "0: every bit of %s is asked for", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (cursor_has_detail(s))
-        bound_formula(s->at.cursor.channel, &t->conventions, t->problem.head_dim, t->plan.bc, out, bytes);
+        bound_formula(s->at.cursor.channel, &t->conventions, case_known_cores(t), t->problem.head_dim, t->plan.bc, out,
+                      bytes);
 }
 
 int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES])
@@ -362,7 +364,7 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     if (v && v->exact && e.bound == 0)
         snprintf(bound, sizeof bound, "0 (%s)", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (!isnan(e.want) && !isnan(e.bound))
-        snprintf(bound, sizeof bound, "%.2g", e.bound);
+        snprintf(bound, sizeof bound, "%.2g%s", e.bound, v && v->likely ? " (likely)" : "");
     canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s", got_text(got, &e, 12),
                   want_text(want, &e, 12), diff_text(diff, &e, 12));
     int col = canvas_printf(c, area, 1, 0, STYLE_TEXT, "bound %s   err/bound %s   ", bound, ratio_text(ratio, &e));

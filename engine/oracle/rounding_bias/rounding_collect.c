@@ -152,7 +152,7 @@ static double step_of(enum dtype t, double want)
 static double accumulator_unit(int accumulator, int n)
 {
     int products, fraction, result;
-    tensor_core_shape(product_loosest(accumulator, n), &products, &fraction, &result);
+    tensor_core_shape(product_loosest(accumulator, 0, n), &products, &fraction, &result);
     return ldexp(1, -result);
 }
 

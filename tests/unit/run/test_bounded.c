@@ -1,4 +1,5 @@
 /* Capture in bounded memory: what a first pass looks at, and what a second one records. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,6 +98,65 @@ static void test_what_is_off_is_recorded_first(void **state)
     bounded_end(&b);
 }
 
+/* Tiles of 4096 keys that are within their bounds, and one that stands out. */
+static void expect_unusual(struct output_noise odd, bool found)
+{
+    static const int32_t expected[] = {0, 1, 3};
+    struct bounded b = all_of(5, 11);
+    int32_t slots[1][3];
+    for (int64_t i = 0; i < b.n; i++) {
+        b.state[i] = BOUNDED_OK;
+        /* The first q tile of each head has few keys, and errors of another size. */
+        b.noise[i] = (struct output_noise){.known = true,
+                                           .keys = i % 11 ? 4096 : 64,
+                                           .slope = -1e-4,
+                                           .low = -4e-4,
+                                           .high = 1e-4,
+                                           .ratio = i % 11 ? 0.5 : 1,
+                                           .row = 1,
+                                           .limit = 2.75};
+    }
+    odd.known = true;
+    odd.keys = 4096;
+    b.noise[11 + 3] = odd;
+    assert_int_equal(bounded_find_unusual(&b), 0);
+    assert_int_equal(b.state[11 + 3], found ? BOUNDED_UNUSUAL : BOUNDED_OK);
+    for (int64_t i = 0; i < b.n; i++)
+        assert_true(i == 11 + 3 || b.state[i] == BOUNDED_OK);
+    bounded_choose(&b, slots, 1);
+    assert_int_equal(memcmp(slots[0], expected, sizeof expected) == 0, found);
+    /* What is off comes before it. */
+    b.state[77] = BOUNDED_OFF;
+    bounded_choose(&b, slots, 1);
+    assert_int_equal(slots[0][0], 1);
+    bounded_end(&b);
+}
+
+static void test_what_is_unusual_is_recorded_next(void **state)
+{
+    (void)state;
+    const struct output_noise usual = {
+        .slope = -1e-4, .low = -4e-4, .high = 1e-4, .ratio = 0.5, .row = 1, .limit = 2.75};
+    struct output_noise x = usual;
+    expect_unusual(x, false);
+    x.row = 2.8; /* by itself: one of its rows, what it errs by in proportion, what is no number */
+    expect_unusual(x, true);
+    x = usual;
+    x.slope = 1.1e-4;
+    expect_unusual(x, true);
+    x.slope = NAN;
+    expect_unusual(x, true);
+    x = usual;
+    x.ratio = 0.76; /* among the others, 1.5 times the median and half of the width */
+    expect_unusual(x, true);
+    x.ratio = 0.74;
+    expect_unusual(x, false);
+    x.slope = -3.6e-4;
+    expect_unusual(x, true);
+    x.slope = -3.4e-4;
+    expect_unusual(x, false);
+}
+
 static struct session *run(const char *name, const char *mem)
 {
     struct session *s = open_scenario("tests/session/%s.ini", name);
@@ -134,6 +194,24 @@ static void test_the_second_pass_records_what_is_off(void **state)
     assert_memory_equal(&again->run.trace->info.capture, c, sizeof *c);
     unlink(path);
     session_free(again);
+    session_free(s);
+}
+
+/* What is within its bounds by the inputs, and no rounding's error, is judged by what its stages were given. */
+static void test_the_second_pass_judges_what_is_unusual(void **state)
+{
+    (void)state;
+    struct session *s = run("scaled-a-little", NULL);
+    const struct trace_capture *c = &s->run.trace->info.capture;
+    assert_int_equal(s->job.phase, PHASE_READY);
+    assert_true(s->run.trace->layout.n_slots < 4);
+    assert_int_equal(c->judged, 4);
+    assert_int_equal(c->off, 0);
+    assert_int_equal(c->unusual, 1);
+    assert_string_equal(c->unusual_places, "b0 h0 q2");
+    assert_string_equal(session_verdict_word(s), "FAIL");
+    assert_int_equal(s->run.judgement->summary.culprits, 1u << asc_o);
+    assert_int_equal(s->run.judgement->summary.first.slot, trace_slot(s->run.trace, 0, 0, 2));
     session_free(s);
 }
 
@@ -221,6 +299,8 @@ int main(void)
         cmocka_unit_test(test_all_is_judged_where_it_is_cheap),
         cmocka_unit_test(test_the_sample),
         cmocka_unit_test(test_what_is_off_is_recorded_first),
+        cmocka_unit_test(test_what_is_unusual_is_recorded_next),
+        cmocka_unit_test(test_the_second_pass_judges_what_is_unusual),
         cmocka_unit_test(test_the_second_pass_records_what_is_off),
         cmocka_unit_test(test_one_pass_where_all_fits),
         cmocka_unit_test(test_a_kernel_that_is_not_deterministic),
