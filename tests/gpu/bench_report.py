@@ -197,8 +197,9 @@ def bursts_section(figures):
     text = f"""## Hopper's rungs
 
 On an {figures['machine']['gpu']}: hopper_small and hopper_large without probes, and PyTorch {found['torch']}'s cuDNN and
-FlashAttention, as graphs of 20 launches, replayed in random turn with a pause of 2 ms before each, so that no order and no power limit decides; the median, in µs a launch, and its ratio
-to cuDNN's. {len(found['checked'])} outputs, of odd, causal and grouped shapes, were compared with float64 before: {len(wrong)} are wrong.
+FlashAttention, as graphs of 20 launches, replayed in random turn with a pause of 2 ms before each, so that no order and no
+power limit decides; the median, in µs a launch, and its ratio to cuDNN's. {len(found['checked'])} outputs, of odd, causal and grouped
+shapes, were compared with float64 before: {len(wrong)} are wrong.
 
 """
     rows = []
