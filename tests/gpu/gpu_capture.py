@@ -148,6 +148,42 @@ class Extension(unittest.TestCase):
             c.result(*self.extension.forward(q, k, v, True, False, 0))
         self.clean()
 
+    def values(self, q, k, v, given, **options):
+        """The kernel multiplies q, k and v; it is told that they are what `given` stands for."""
+        with self.capture(*given, types={"q": "f16", "k": "f16", "v": "f16", "o": "f16"}, **options) as c:
+            c.result(*self.extension.forward(q, k, v, True, False, 0))
+        return self.clean()
+
+    def test_codes_and_their_scales(self):
+        """int8 with a scale of each head, and NVFP4: two codes in a byte, scales of e4m3 for 16 of them, and one of the tensor."""
+        codes = [torch.randint(-127, 128, (1, heads, n, 64), device="cuda", dtype=torch.int8) for heads, n in ((4, 70), (2, 130), (2, 130))]
+        scales = [2.0 ** -torch.arange(5, 5 + heads, device="cuda") for heads in (4, 2, 2)]
+        of_head = [scale.reshape(1, -1) for scale in scales]
+        values = [(code.float() * scale.reshape(1, -1, 1, 1)).half() for code, scale in zip(codes, scales)]
+        self.assertIn("s8", self.values(*values, codes, q_scale=of_head[0], k_scale=of_head[1], v_scale=of_head[2]))
+        q = inputs(1, 4, 2, 70, 130)[0]
+        table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], device="cuda")
+        packed = [torch.randint(0, 256, (1, 2, 130, 32), device="cuda", dtype=torch.uint8) for _ in range(2)]
+        blocks = [(2.0 ** torch.randint(-2, 2, (1, 2, 130, 4), device="cuda")).to(torch.float8_e4m3fn) for _ in range(2)]
+        k, v = ((table[torch.stack((code & 15, code >> 4), -1).flatten(-2).long()] * block.float().repeat_interleave(16, -1) / 4).half()
+                for code, block in zip(packed, blocks))
+        self.assertIn("e2m1", self.values(q, k, v, (q, *packed), k_dtype="e2m1", v_dtype="e2m1", k_scale=blocks[0], v_scale=blocks[1],
+                                          tensor_scales={"k": 0.25, "v": 0.25}))
+
+    def test_mask_and_rope(self):
+        """A mask that happens to be causal; Q and K that are turned before the kernel reads them."""
+        q, k, v = inputs(1, 4, 2, 70, 130)
+        seen = torch.ones(70, 130, device="cuda", dtype=torch.bool).tril(60)
+        self.values(q, k, v, (q, k, v), causal=False, mask=seen[None, None])
+        self.values(q, k, v, (q, k, v), mask=seen[None, None].expand(1, 4, -1, -1))
+
+        def turned(x, first):
+            angles = (first + torch.arange(x.shape[2], device="cuda").double()).outer(10000.0 ** (-torch.arange(32, device="cuda").double() / 32))
+            a, b = x.double().chunk(2, -1)
+            return torch.cat((a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()), -1).half()
+
+        self.values(turned(q, 60), turned(k, 0), v, (q, k, v), rope="half")
+
     def test_graph(self):
         q, k, v = inputs(1, 2, 2, 128, 128)
         graph = torch.cuda.CUDAGraph()
