@@ -50,7 +50,7 @@ static const struct asc_plan plan = {.br = 4,
                                      .kv_splits = 2,
                                      .kv_deal = ASC_DEAL_ROUND_ROBIN,
                                      .workspace_bytes = UINT64_C(5) << 32};
-static const struct asc_conventions conventions = {.qk_descale = ASC_QK_FOLDED, .v_descale = ASC_V_OUTPUT};
+static const struct asc_conventions folded = {.qk_descale = ASC_QK_FOLDED, .v_descale = ASC_V_OUTPUT};
 static const int32_t slots[1][3] = {{1, 3, 2}};
 
 static struct trace *make(struct trace_store *store, const struct asc_problem *p, int known)
@@ -63,7 +63,7 @@ static struct trace *make(struct trace_store *store, const struct asc_problem *p
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     types.channel[asc_q] = DTYPE_E4M3;
-    if (trace_create_in(store, p, &plan, &conventions, &types, slots, 1, &inputs, &t, &err) != 0)
+    if (trace_create_in(store, p, &plan, &folded, &types, slots, 1, &inputs, &t, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
     return t;
 }
@@ -182,7 +182,7 @@ static void a_trace_without_codes_is_as_before(void **state)
     without.workspace_bytes = 0;
     struct trace *t = NULL, *opened = NULL;
     enum dtype dtype;
-    assert_int_equal(trace_create_in(NULL, &p, &without, &conventions, &types, slots, 1, &inputs, &t, &err), 0);
+    assert_int_equal(trace_create_in(NULL, &p, &without, &folded, &types, slots, 1, &inputs, &t, &err), 0);
     assert_int_equal(t->layout.q_scale.bytes + t->layout.v_given.bytes, 0);
     assert_ptr_equal(trace_given(t, 'q', &dtype), trace_tensor(t, 'q', &dtype));
     assert_int_equal(trace_save(t, path, &err), 0);
