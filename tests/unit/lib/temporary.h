@@ -1,4 +1,5 @@
-/* Where a test's files go: below TMPDIR, which tests/run empties behind each program, whatever that came to. */
+/* Where a test's files go: a folder of the program's own below TMPDIR, removed when it ends. Behind one that is killed
+ * tests/run empties TMPDIR. */
 #ifndef TEST_TEMPORARY_H
 #define TEST_TEMPORARY_H
 
