@@ -2,6 +2,7 @@
 #include "engine/oracle/search/search.h"
 
 #include "engine/base/dtype.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/trace/layout.h"
 #include <math.h>
@@ -471,6 +472,12 @@ static void say_scale(const struct sample *s, const struct rule *rule, char *out
             operand);
         return;
     }
+    if (f->flat && !f->whole && rule->map.kind == MAP_PITCH) {
+        add(out, bytes, "scales of %s are read as if a %s had %d%s, not %d", operand,
+            rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts ? "row group" : "head", rule->map.b,
+            rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts ? " parts" : " scales", rule->map.a);
+        return;
+    }
     if (f->flat) {
         map_words(&rule->map, "i", words, sizeof words);
         add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its %s", operand,
@@ -590,6 +597,9 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     } else if (rule->map.kind == MAP_PLUS && f->span == 1) {
         map_words(&rule->map, "c", words, sizeof words);
         add(out, bytes, "%s column %s where column c is wanted", said ? "," : "", words);
+        said = true;
+    } else if (f->paged) {
+        add(out, bytes, "%s rows with their number and their head's exchanged within a page", said ? "," : "");
         said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");
