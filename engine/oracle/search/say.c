@@ -473,9 +473,10 @@ static void say_scale(const struct sample *s, const struct rule *rule, char *out
         return;
     }
     if (f->flat && !f->whole && rule->map.kind == MAP_PITCH) {
-        add(out, bytes, "scales of %s are read as if a %s had %d%s, not %d", operand,
-            rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts ? "row group" : "head", rule->map.b,
-            rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts ? " parts" : " scales", rule->map.a);
+        const bool of_group = rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts;
+        add(out, bytes, "scales of %s are read as if a %s had %d %s%s, not %d", operand,
+            of_group ? "row group" : "head", rule->map.b, of_group ? "part" : "scale", rule->map.b == 1 ? "" : "s",
+            rule->map.a);
         return;
     }
     if (f->flat) {
@@ -565,7 +566,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     const bool both = f->operand == asc_s;
     const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
     const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
-    char words[128];
+    char words[160]; /* of a descriptor that is wrong in all */
     bool said = false;
     if (f->tensor == f->operand && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
         add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured", operand);
