@@ -7,18 +7,19 @@
 
 enum map_kind {
     MAP_SAME,
-    MAP_PLUS,     /* i + a */
-    MAP_CLAMPED,  /* min(i + a, b) */
-    MAP_MODULO,   /* i mod a */
-    MAP_QUOTIENT, /* i / a, times b if b is not 0 */
-    MAP_ROTATED,  /* (i + a) mod b */
-    MAP_FIXED,    /* a */
-    MAP_PITCH,    /* i / a * b + i mod a: lines of a, taken to be b apart */
-    MAP_TURNED,   /* i mod a * b + i / a within blocks of a * b: b lines of a, taken to be a lines of b */
-    MAP_TILED,    /* lines of a, read as tensor cores have scales of blocks: in tiles of 128 lines by 4 */
-    MAP_PLACED,   /* a pieces a row, stored at one place of their row and read at another: b is which (place_words) */
-    MAP_DESCRIBED, /* a pieces a row, stored under the swizzle of 128 bytes and read by another descriptor of wgmma, b */
-    MAP_BITS      /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
+    MAP_PLUS,      /* i + a */
+    MAP_CLAMPED,   /* min(i + a, b) */
+    MAP_MODULO,    /* i mod a */
+    MAP_QUOTIENT,  /* i / a, times b if b is not 0 */
+    MAP_ROTATED,   /* (i + a) mod b */
+    MAP_FIXED,     /* a */
+    MAP_PITCH,     /* i / a * b + i mod a: lines of a, taken to be b apart */
+    MAP_TURNED,    /* i mod a * b + i / a within blocks of a * b: b lines of a, taken to be a lines of b */
+    MAP_TILED,     /* lines of a, read as tensor cores have scales of blocks: in tiles of 128 lines by 4 */
+    MAP_PLACED,    /* a pieces a row, stored at one place of their row and read at another: b is which (place_words) */
+    MAP_DESCRIBED, /* a pieces a row, stored under the swizzle of 128 bytes and read by another descriptor of wgmma, b
+                    */
+    MAP_BITS       /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
 enum { MAP_BIT_COUNT = 16 };

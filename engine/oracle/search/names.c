@@ -63,7 +63,8 @@ static bool own_tensor(const struct naming *n, enum asc_channel operand)
 
 static bool own_head(const struct naming *n)
 {
-    return n->rule->rows.head.kind == MAP_SAME && !n->rule->rows.by_query && !n->rule->rows.flat;
+    return n->rule->rows.head.kind == MAP_SAME && !n->rule->rows.by_query && !n->rule->rows.flat &&
+           !n->rule->rows.paged;
 }
 
 static bool holds(const struct naming *n, enum asc_channel operand, enum asc_channel tensor)
@@ -73,7 +74,7 @@ static bool holds(const struct naming *n, enum asc_channel operand, enum asc_cha
 
 static bool moves_head(const struct naming *n, enum asc_channel operand)
 {
-    return own_tensor(n, operand) && !own_head(n) && !n->rule->rows.flat;
+    return own_tensor(n, operand) && !own_head(n) && !n->rule->rows.flat && !n->rule->rows.paged;
 }
 
 /* Rows out of place within their tile. */

@@ -691,13 +691,29 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
     free(l);
 }
 
+/* Pages of rows side by side that are taken for pages of heads, and the other way round. */
+static void try_pages(struct search *search, enum asc_channel operand)
+{
+    const int size = search->page_size, heads = search->kv_heads;
+    for (int way = 0; way < 2 && size > 1 && heads > 1; way++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.rows.whole = rule.rows.paged = true;
+        rule.map = (struct map){.kind = MAP_TURNED, .a = way ? heads : size, .b = way ? size : heads};
+        rule.cost = 8;
+        rule_try(search, &rule);
+    }
+}
+
 void propose_rows(struct search *search)
 {
     const enum asc_channel stage = search->sample->channel;
     if (stage <= asc_v) {
         look_up_operand(search, stage, NULL);
-        if (stage != asc_q)
+        if (stage != asc_q) {
             try_longer(search, stage);
+            try_pages(search, stage);
+        }
         if (search->best.kind == RULE_NONE)
             propose_usual(search, stage);
     } else if (stage == asc_s) {

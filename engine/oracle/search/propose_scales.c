@@ -285,6 +285,21 @@ static void propose_numbers(struct search *search, struct rule rule, const struc
         rule_try(search, &rule);
 }
 
+/* Scales are read through all heads as if a group had another number of parts, or a head of scales. */
+static void propose_lines(struct search *search, struct rule rule, const struct told *told, size_t n)
+{
+    const struct source *own = source_of(search, rule.rows.operand, told[0].place[0]);
+    const int parts = own->coding.parts, lines[] = {parts, own->coding.groups * parts};
+    rule.rows.flat = true;
+    for (int i = 0; i < 2; i++)
+        for (int line = 1; line <= 2 * lines[i] && lines[i] > 1; line++) {
+            rule.map = (struct map){.kind = MAP_PITCH, .a = lines[i], .b = line};
+            rule.cost = 6 + log2(4.0 * lines[i]);
+            if (line != lines[i] && count_given(search, &rule, told, n) * 10 > n * 9)
+                rule_try(search, &rule);
+        }
+}
+
 /* Scales lie row by row, and are read as tensor cores have them. */
 static void propose_tiled(struct search *search, struct rule rule)
 {
@@ -353,6 +368,8 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         if (4 * count_given(search, &paged, told, n) >= 3 * n)
             rule_try(search, &paged);
     }
+    if (n > 0 && search->best.kind != RULE_SCALE)
+        propose_lines(search, rule, told, n);
     if (n > 0 && search->best.kind != RULE_SCALE)
         propose_numbers(search, rule, told, n);
     free(told);

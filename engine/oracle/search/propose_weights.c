@@ -322,6 +322,56 @@ static void propose_pitch(struct search *search, struct rule rule, const struct 
         }
 }
 
+/* Whether weights at other places make the difference between what was captured and what is wanted: of a few elements.
+ */
+static bool makes_difference(const struct sample_tile *t, const struct rule *rule)
+{
+    enum { ROWS = 8, COLS = 4 };
+    const int C = t->x.cols, D = t->cols, keys = 1 << rule->keys.a;
+    int asked = 0, met = 0;
+    for (int r = 0; r < t->rows && r < ROWS; r++)
+        for (int d = 0; d < D && d < COLS; d++) {
+            const size_t i = (size_t)r * (size_t)D + (size_t)d;
+            double sum = 0;
+            if (t->cell[i] == CELL_SILENT || !isfinite(t->got[i]) || !isfinite(t->want[i]))
+                continue;
+            for (int k = 0; k < C; k++) {
+                const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
+                const double there = row < t->rows && key < C ? t->x.pv_p.value[row * C + key] : 0;
+                sum += (there - t->x.pv_p.value[r * C + k]) * t->x.of[asc_v].value[k * D + d];
+            }
+            asked++;
+            met += fabs(t->x.times_v * sum - (t->got[i] - t->want[i])) <= 4 * t->bound[i];
+        }
+    return met * 2 > asked;
+}
+
+/* Where P' can not be solved, V having fewer columns than keys: a bit of the key exchanged with one of the row or with
+   another of the key, or turned round. */
+static void propose_exchanges(struct search *search, struct rule rule)
+{
+    const struct sample *s = search->sample;
+    const struct sample_tile *t = NULL;
+    int bits = rule.keys.a;
+    for (int k = 0; k < s->n && !t; k++)
+        if (wrong_cells(&s->tiles[k]) && !s->tiles[k].next_alpha && s->tiles[k].x.pv_p.value &&
+            s->tiles[k].x.of[asc_v].value)
+            t = &s->tiles[k];
+    while (1 << (bits - rule.keys.a) < s->tiles[0].c->br)
+        bits++;
+    if (!t || bits > MAP_BIT_COUNT)
+        return;
+    rule.cost = 4 + 2 * log2(bits);
+    for (int key = 0; key < rule.keys.a; key++)
+        for (int other = key; other < bits; other++) {
+            rule.map = (struct map){.kind = MAP_BITS, .bits = bits, .flip = other == key ? 1u << key : 0};
+            for (int k = 0; k < bits; k++)
+                rule.map.row[k] = 1u << (k == key ? other : k == other ? key : k);
+            if (makes_difference(t, &rule))
+                rule_try(search, &rule);
+        }
+}
+
 static void propose_weight(struct search *search)
 {
     enum { PAIRS = 96, LEAST = 24 };
@@ -330,6 +380,7 @@ static void propose_weight(struct search *search)
     struct rule rule = rule_new(RULE_WEIGHT);
     size_t n = 0;
     int keys = 0, count = 0;
+    uint64_t random = 1; /* places at equal steps have bits that depend on each other: more than one map meets them */
     while (1 << keys < s->tiles[0].c->bc)
         keys++;
     for (int k = 0; k < s->n && n < PAIRS; k++) {
@@ -341,7 +392,9 @@ static void propose_weight(struct search *search)
         }
         if (t->cell[0] != CELL_SILENT && solve_p(t, p)) {
             const int all = t->rows * t->x.cols;
-            for (int i = 0; i < all && n < PAIRS; i += 1 + all / PAIRS) {
+            for (int tried = 0; tried < PAIRS && n < PAIRS; tried++) {
+                random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
+                const int i = (int)(random >> 33) % all;
                 const int at = find_weight(t, p[i % t->x.cols * t->rows + i / t->x.cols]), C = t->x.cols;
                 if (at >= 0)
                     pairs[n++] = (struct pair){((i / C) << keys) + i % C, ((at / C) << keys) + at % C};
@@ -350,9 +403,11 @@ static void propose_weight(struct search *search)
         free(p);
         count = t->c->br << keys > count ? t->c->br << keys : count;
     }
-    if (n < LEAST)
-        return;
     rule.keys.a = keys;
+    if (n < LEAST) {
+        propose_exchanges(search, rule);
+        return;
+    }
     rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
     if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
         rule_try(search, &rule);

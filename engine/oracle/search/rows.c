@@ -116,6 +116,17 @@ static void take_flat(const struct search *search, const struct rule *rule, cons
     }
 }
 
+/* A row of a page, through its heads: of a page's own rows alone it needs no table. */
+static void take_in_page(const struct search *search, const struct rule *rule, const struct sample_tile *t, int row,
+                         double *out, double *loose)
+{
+    const int size = search->page_size, heads = search->kv_heads, own = head_of(search, t, rule->rows.operand);
+    const int at = map_at(&rule->map, own % heads * size + row % size);
+    const bool there = at >= 0 && at < heads * size;
+    source_rows(search, t->c, rule->rows.tensor, there ? own - own % heads + at / size : -1,
+                there ? row - row % size + at % size : 0, 1, out, loose);
+}
+
 static bool concerns(const struct from_rows *f, int r, int d)
 {
     return !f->partly || term_holds(&f->only, f->only.axis == AXIS_ROW ? r : d);
@@ -187,6 +198,8 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
         return false;
     for (int r = 0; r < n && rule->rows.flat; r++)
         take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
+    for (int r = 0; r < n && rule->rows.paged; r++)
+        take_in_page(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
     const size_t values = (size_t)n * (size_t)D;
     if (rule->rows.partly) {
         const double fold = stage == asc_q ? values_fold(t->c) : 1;
@@ -195,12 +208,12 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
             search->loose[i] = stage == ch ? t->bound[i] : t->x.of[ch].loose[i];
         }
     }
-    for (int r = 0; r < n && !rule->rows.flat; r++)
+    for (int r = 0; r < n && !rule->rows.flat && !rule->rows.paged; r++)
         take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, r, search->operand + (size_t)r * D,
              search->loose + (size_t)r * D);
     /* Rows beyond the last one: kernels have zeros there. Of what is read beyond them nothing is known. */
     for (size_t i = 0; i < values; i++) {
-        if (isnan(search->operand[i]) && stage == ch && rule->rows.whole && rule->rows.span)
+        if (isnan(search->operand[i]) && stage == ch && rule->rows.whole && (rule->rows.span || rule->rows.paged))
             search->loose[i] = INFINITY;
         else if (isnan(search->operand[i]))
             search->operand[i] = 0;

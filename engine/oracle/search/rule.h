@@ -87,7 +87,8 @@ struct from_rows {
     struct map head, tile;    /* of the head counted through the batches; of the q or kv tile */
     bool whole;               /* the rule's map is of rows of the head, else of rows of the tile */
     bool flat;                /* with whole: of rows of all heads, as they lie in memory (flat_row()) */
-    bool paged;               /* RULE_SCALE: rows count as they lie in pages, not by the sequence */
+    bool paged;               /* RULE_SCALE: rows count as they lie in pages, not by the sequence. RULE_ROWS: the map
+                                 is of head * page + row within a page */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     int shift;                /* columns c are columns c + shift there, whose rows may be longer */
     bool by_query;            /* the map of heads counts the query's, not the operand's own */

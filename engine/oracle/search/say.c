@@ -2,6 +2,7 @@
 #include "engine/oracle/search/search.h"
 
 #include "engine/base/dtype.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/trace/layout.h"
 #include <math.h>
@@ -471,6 +472,13 @@ static void say_scale(const struct sample *s, const struct rule *rule, char *out
             operand);
         return;
     }
+    if (f->flat && !f->whole && rule->map.kind == MAP_PITCH) {
+        const bool of_group = rule->map.a == codes_of(s->tiles[0].c, f->operand)->parts;
+        add(out, bytes, "scales of %s are read as if a %s had %d %s%s, not %d", operand,
+            of_group ? "row group" : "head", rule->map.b, of_group ? "part" : "scale", rule->map.b == 1 ? "" : "s",
+            rule->map.a);
+        return;
+    }
     if (f->flat) {
         map_words(&rule->map, "i", words, sizeof words);
         add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its %s", operand,
@@ -558,7 +566,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     const bool both = f->operand == asc_s;
     const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
     const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
-    char words[128];
+    char words[160]; /* of a descriptor that is wrong in all */
     bool said = false;
     if (f->tensor == f->operand && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
         add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured", operand);
@@ -590,6 +598,9 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     } else if (rule->map.kind == MAP_PLUS && f->span == 1) {
         map_words(&rule->map, "c", words, sizeof words);
         add(out, bytes, "%s column %s where column c is wanted", said ? "," : "", words);
+        said = true;
+    } else if (f->paged) {
+        add(out, bytes, "%s rows with their number and their head's exchanged within a page", said ? "," : "");
         said = true;
     } else if (rule->map.kind == MAP_TURNED && f->flat) {
         add(out, bytes, "%s rows with their number and their head's exchanged, as in another layout", said ? "," : "");

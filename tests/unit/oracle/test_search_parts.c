@@ -102,6 +102,36 @@ static void scattered_pairs_have_no_map(void **state)
     assert_int_equal(map.a, 2);
 }
 
+/* Every descriptor but the right one is found by the places that it reads: as itself, or as one that reads the same. */
+static void descriptors_are_found(void **state)
+{
+    (void)state;
+    enum { ROWS = 32, PIECES = MAP_PANEL_PIECES };
+    int found = 0;
+    for (int way = 0; way < MAP_DESCRIPTORS; way += 7) {
+        struct pair pairs[ROWS * PIECES];
+        struct map wanted, map;
+        size_t moved = 0;
+        char words[128];
+        map_describe(way, PIECES, &wanted);
+        for (int i = 0; i < ROWS * PIECES; i++) {
+            pairs[i] = (struct pair){i, map_at(&wanted, i)};
+            moved += pairs[i].to != i;
+        }
+        map_descriptor(&wanted, words, sizeof words);
+        assert_true((moved > 0) <= (words[0] != '\0'));
+        if (moved * 10 < ROWS * PIECES)
+            continue;
+        assert_true(map_fit_places(pairs, ROWS * PIECES, PIECES, &map) < INFINITY);
+        size_t met = 0;
+        for (int i = 0; i < ROWS * PIECES; i++)
+            met += map_at(&map, i) == pairs[i].to;
+        assert_true(met * 10 >= ROWS * PIECES * 9);
+        found += map.kind == MAP_DESCRIBED;
+    }
+    assert_true(found >= 40);
+}
+
 static void expect_term(int (*in)(int x), enum condition condition, int a, int b)
 {
     uint8_t sides[2][COUNT];
@@ -211,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(descriptors_are_found),
         cmocka_unit_test(conditions_are_found),
         cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),

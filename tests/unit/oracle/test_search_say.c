@@ -142,6 +142,26 @@ static void codes_and_scales_are_read_otherwise(void **state)
     expect(asc_v, scale, "the scales of V are read as 2^(code - 128), not 2^(code - 127)");
     scale.scale_reading = SCALE_AS_E5M2;
     expect(asc_v, scale, "the bits of the scales of V are read as e5m2");
+    scale.scale_reading = SCALE_AS_IT_IS;
+    scale.rows.flat = true;
+    scale.map = (struct map){.kind = MAP_PITCH, .a = 4, .b = 1};
+    expect(asc_v, scale, "scales of V are read as if a head had 1 scale, not 4");
+}
+
+static void rows_of_pages_and_of_descriptors(void **state)
+{
+    (void)state;
+    struct rule rows = of(RULE_ROWS);
+    rows.rows.operand = rows.rows.tensor = asc_k;
+    rows.rows.whole = rows.rows.paged = true;
+    rows.map = (struct map){.kind = MAP_TURNED, .a = 16, .b = 2};
+    expect(asc_k, rows, "K holds rows with their number and their head's exchanged within a page");
+    rows.rows.whole = rows.rows.paged = false;
+    rows.rows.span = 8;
+    map_describe(0, MAP_PANEL_PIECES, &rows.map);
+    expect(asc_k, rows,
+           "K holds what a descriptor of wgmma gives with k steps of 16 bytes, not 32, rows 32 bytes apart, not 128, "
+           "groups of 8 rows 16 bytes apart, not 1024, a swizzle of 16 bytes, not 128");
 }
 
 /* Bits that move alike are said at once: a sentence that is cut would lose its region. */
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
         cmocka_unit_test(a_scale_is_that_of_another_group_or_head),
         cmocka_unit_test(codes_and_scales_are_read_otherwise),
+        cmocka_unit_test(rows_of_pages_and_of_descriptors),
         cmocka_unit_test(maps_of_bits),
         cmocka_unit_test(what_is_read_further_on_turned_in_place_or_rounded),
     };
