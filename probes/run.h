@@ -412,7 +412,7 @@ inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, a
         return asc_say(refusal.why, why, size);
     } catch (const std::exception &exception) {
         return asc_say(exception.what(), why, size);
-#ifdef SIMT_HOST
+#ifdef SIMT_DEVICE_H
     } catch (const simt::left &left) {
         snprintf(why, static_cast<size_t>(size), "its host code called exit(%d)", left.status);
         return false;
