@@ -131,6 +131,7 @@ static void run_tile(struct run *run, const struct slot *slot, struct state *st,
                      .k = malloc(n * sizeof(float)),
                      .v = malloc(n * sizeof(float)),
                      .other = malloc(n * sizeof(float)),
+                     .other_v = malloc(n * sizeof(float)),
                      .score = malloc((size_t)s->bc * sizeof(float)),
                      .p = malloc((size_t)s->bc * sizeof(float)),
                      .pv_p = malloc((size_t)s->bc * sizeof(float))};
@@ -147,6 +148,7 @@ static void run_tile(struct run *run, const struct slot *slot, struct state *st,
     free(t.k);
     free(t.v);
     free(t.other);
+    free(t.other_v);
     free(t.score);
     free(t.p);
     free(t.pv_p);

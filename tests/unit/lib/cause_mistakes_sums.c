@@ -222,19 +222,19 @@ static const float *other_v(const struct run *run, const struct tile *t)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim, n = s->bc * D;
-    memcpy(t->other, t->v, (size_t)n * sizeof(float));
+    memcpy(t->other_v, t->v, (size_t)n * sizeof(float));
     if (s->mistake == U_V_PREVIOUS_TILE && t->before >= 0)
-        load_tile(run, run->v, OWN_HEAD, t->before * s->bc, t->other);
+        load_tile(run, run->v, OWN_HEAD, t->before * s->bc, t->other_v);
     if (s->mistake == U_V_NEXT_TILE)
-        load_next(run, run->v, t, t->other);
+        load_next(run, run->v, t, t->other_v);
     if (s->mistake == U_OF_K)
-        memcpy(t->other, t->k, (size_t)n * sizeof(float));
+        memcpy(t->other_v, t->k, (size_t)n * sizeof(float));
     if (s->mistake == U_V_BLOCKS_TRANSPOSED)
-        transpose_blocks(run, t->v, t->other);
+        transpose_blocks(run, t->v, t->other_v);
     if (s->mistake == U_V_WRONG_HEAD)
-        load_tile(run, run->v, OWN_HEAD + 1, t->first, t->other);
+        load_tile(run, run->v, OWN_HEAD + 1, t->first, t->other_v);
     for (int i = 0; i < n; i++) {
-        float *x = &t->other[i];
+        float *x = &t->other_v[i];
         if (s->mistake == U_V_TRANSPOSED)
             *x = t->v[i % D * D + i / D];
         if (s->mistake == U_V_ZERO_POINT)
@@ -254,14 +254,14 @@ static const float *other_v(const struct run *run, const struct tile *t)
         if (s->mistake == U_V_SCALED)
             *x *= 1.25f;
     }
-    return t->other;
+    return t->other_v;
 }
 
 void mistaken_u(struct run *run, const struct state *st, const struct tile *t, int r, float alpha)
 {
     const struct spec *s = &run->spec;
     const ptrdiff_t D = s->head_dim;
-    const float *v = other_v(run, t);
+    const float *v = r == 0 ? other_v(run, t) : t->other_v; /* of a tile, not of a row */
     for (int c = 0; c < s->bc; c++) {
         float *p = &t->pv_p[c];
         const int hit = (s->mistake == U_LAST_KEY_DROPPED && c == s->bc - 1) ||
@@ -297,8 +297,9 @@ void mistaken_u(struct run *run, const struct state *st, const struct tile *t, i
         if (s->mistake == U_PLUS_CENTI)
             *u += 1e-2f;
     }
-    /* the scores of the next row read K again */
-    other_k(run, t);
+    /* the scores of the next rows read K by the mistake of this stage */
+    if (r == 0)
+        other_k(run, t);
 }
 
 /* l of a row, its lanes added up. */

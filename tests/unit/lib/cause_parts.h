@@ -16,7 +16,8 @@ struct tile {
     int before, before2;  /* kv tiles visited before, or -1 */
     int next, start;      /* the one visited next, or -1; the one visited first */
     float *k, *v;         /* [bc][D] as recorded */
-    float *other;         /* [bc][D] what a mistake reads in their place */
+    float *other;         /* [bc][D] what a mistake reads in place of K */
+    float *other_v;       /* and of V */
     float *score, *p;     /* [bc] of a row */
     float *pv_p;          /* [bc] P as the product with V takes it */
 };
@@ -67,7 +68,7 @@ float mistaken_q(const struct run *run, int row0, int rows, int r, int d);
 void mistaken_tile(const struct run *run, struct tile *t);
 /* Eight elements of a row are a piece of 16 bytes; every other row has its pieces swapped in pairs. */
 ptrdiff_t swizzled(ptrdiff_t row, ptrdiff_t d);
-/* The K, then the V, that the products read where it is not the recorded one; in t->other. */
+/* The K, then the V, that the products read where it is not the recorded one; in t->other and t->other_v. */
 const float *other_k(const struct run *run, const struct tile *t);
 float dot_product(struct run *run, const struct state *st, const struct tile *t, int r, int c);
 int is_masked(const struct run *run, int row, int key, enum mistake mistake);
