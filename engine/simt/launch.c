@@ -277,10 +277,11 @@ static unsigned run_blocks(const struct simt_launch *l)
     const unsigned whole = n / in_cluster * in_cluster; /* fewer workers than wanted are only slower */
     for (; started < whole && !(errno = pthread_create(&thread[started], NULL, work, pool[started])); started++)
         ;
-    if (!whole || started < whole)
+    const bool is_part = started % in_cluster > 0;
+    if (!started || is_part)
         report_raise(EVENT_SYSTEM, true, NULL, 0, NULL, "cannot start a worker: %s",
                      strerror(started < whole ? errno : failure));
-    if (started < whole) { /* those of a cluster that is not whole wait for a turn that would not come */
+    if (is_part) { /* those of a cluster that is not whole wait for a turn that would not come */
         atomic_store(&now.stop, true);
         traps_end();
     }
