@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         [[maybe_unused]] const auto tile = [&](uint32_t at_) { return reinterpret_cast<T *>(raw + (at_ - address)); };
 
         const auto weigh = [&](auto masks, int kt, float(&alpha)[2]) {
-            if (masks && (kt + 1) * BC > seen_by_all) {
+            if (decltype(masks)::value && (kt + 1) * BC > seen_by_all) {
 #pragma unroll
                 for (int i = 0; i < BC / 2; i++)
                     if (COL(i) >= p.seen(first_row + ROW(i)) - kt * BC)
@@ -391,11 +391,12 @@ template <int D, class F> const char *for_shape(const asc_problem *problem, F f)
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    const auto planned = [&](auto shape) {
-        using S = decltype(shape);
-        return hopper_plan(problem, plan, S::BR, S::BC, S::THREADS);
-    };
-    return problem->head_dim == 128 ? for_shape<128>(problem, planned) : for_shape<64>(problem, planned);
+    return for_instance(problem, [&](auto, auto head_dim) {
+        return for_shape<head_dim>(problem, [&](auto shape) {
+            using S = decltype(shape);
+            return hopper_plan(problem, plan, S::BR, S::BC, S::THREADS);
+        });
+    });
 }
 
 const char *launch(const asc_problem *problem, void *stream)

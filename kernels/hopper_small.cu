@@ -278,12 +278,12 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
     }
 #pragma unroll
     for (int i = 0; i < OWN; i += 2) {
-        const int row = ROW(i), col = own_col + i / 4 * 8;
+        const int row = ROW(i);
         if (first_row + row >= p.q_len)
             continue;
         __align__(4) T values[2];
         *reinterpret_cast<uint32_t *>(values) = two<T>(mine[i], mine[i + 1]);
-        ASC_RECORD(o, 0, e, 2, row, col + e, values[e]);
+        ASC_RECORD(o, 0, e, 2, row, own_col + i / 4 * 8 + e, values[e]);
         *reinterpret_cast<uint32_t *>(out + i / 2 % 2 * 8 * p.q_strides.row + i / 4 * 8) =
             *reinterpret_cast<const uint32_t *>(values);
     }
@@ -298,10 +298,12 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
 {
-    using S = Shape<64>;
-    plan->kv_splits = S::PARTS;
-    plan->kv_deal = ASC_DEAL_ROUND_ROBIN;
-    return hopper_plan(problem, plan, S::BR, S::BC, S::THREADS);
+    return for_instance(problem, [&](auto, auto head_dim) {
+        using S = Shape<head_dim>;
+        plan->kv_splits = S::PARTS;
+        plan->kv_deal = ASC_DEAL_ROUND_ROBIN;
+        return hopper_plan(problem, plan, S::BR, S::BC, S::THREADS);
+    });
 }
 
 const char *launch(const asc_problem *problem, void *stream)
