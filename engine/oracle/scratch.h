@@ -218,8 +218,8 @@ struct judge_scratch {
     int *hidden, *visible; /* [R] */
     int *left_out;         /* [R] 1: the kernel left the row out of this tile, see tile_local() */
     bool any_left_out;
-    int *unreal_v;         /* [D] 1: V's padding made this column of U NaN or infinite */
-    int *seen;             /* [kv_tiles] 1: judged already */
+    int *unreal_v; /* [D] 1: V's padding made this column of U NaN or infinite */
+    int *seen;     /* [kv_tiles] 1: judged already */
     struct schedule_lists lists;
     bool weighed_p;           /* room.weighed holds sum |p v| of pv_p and the v that local formulas read */
     struct stage late;        /* u of an earlier tile, recorded once this tile has rescaled it */

@@ -207,7 +207,8 @@ static void look(const char *bare, size_t begin, int field, struct found *out)
         if (named == field && named >= 0) {
             const size_t is = blanks(bare, end), value = blanks(bare, is + (bare[is] != '\0'));
             out->times++;
-            const bool sets = bare[is] == '=' && bare[is + 1] != '=' && own && statement > 0 && (before == ',' || statement == i);
+            const bool sets =
+                bare[is] == '=' && bare[is + 1] != '=' && own && statement > 0 && (before == ',' || statement == i);
             out->value = value;
             out->value_end = sets ? value_end(bare, value) : 0;
             out->plain = out->value_end > 0;
