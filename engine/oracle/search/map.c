@@ -356,6 +356,9 @@ double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map
     for (int b = 0; b < 2 * DESCRIPTORS && n >= LEAST && pieces % PANEL_PIECES == 0; b++) {
         size_t met = 0, moved = 0;
         *map = (struct map){.kind = MAP_DESCRIBED, .a = pieces, .b = b / 2, .bits = b % 2 ? MAP_DESCRIBED_ROWS : 0};
+        const struct descriptor d = descriptor_of(b / 2), own = right_descriptor;
+        if (d.step == own.step && d.row == own.row && d.group == own.group) /* nothing, or a map of bits */
+            continue;
         for (size_t i = 0; i < n; i++) {
             met += map_at(map, pairs[i].from) == pairs[i].to;
             moved += pairs[i].from != pairs[i].to;
