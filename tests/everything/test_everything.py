@@ -77,7 +77,7 @@ class Everything(InFolder):
         return self.command("run", kernel, *words, *(f"--set=shape.{s}" for s in shape))
 
     def test_random_runs(self):
-        self.clean_runs("--small", "--all", 40, 7, "tests/everything/everything.cu")
+        self.clean_runs("--small", "--all", 20, 7, "tests/everything/everything.cu")
 
     def test_what_does_not_combine(self):
         lens = ("q_lens=5,3", "kv_lens=70,40")

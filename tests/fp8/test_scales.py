@@ -102,7 +102,7 @@ class Scales(InFolder):
 
     def test_random_correct_runs(self):
         for dtype, k_dtype in (("f16", "e4m3"), ("e5m2", "u8"), ("s8", "s8")):
-            self.clean_runs("--small", "--sequences", "--blocks", "20", "11", "kernels/block_scales.cu", f"shape.dtype={dtype}",
+            self.clean_runs("--small", "--sequences", "--blocks", "8", "11", "kernels/block_scales.cu", f"shape.dtype={dtype}",
                             f"shape.k_dtype={k_dtype}")
 
 

@@ -106,7 +106,7 @@ class Masks(InFolder):
         self.assertIn("a mask of its own (shape.mask, kernel.biases)", err)
 
     def test_random_correct_runs(self):
-        self.clean_runs("--small", "--masks", "40", "8", "kernels/flex.cu")
+        self.clean_runs("--small", "--masks", "16", "8", "kernels/flex.cu")
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ class Packed(InFolder):
     def test_random_correct_runs(self):
         for seed, words in enumerate((("shape.page_size=none",), ("shape.sink=yes", "shape.alibi=yes"))):
             sequences = ["--sequences"] if "shape.page_size=none" in words else []
-            self.clean_runs("--small", *sequences, "15", str(30 + seed),
+            self.clean_runs("--small", *sequences, "8", str(30 + seed),
                             "tests/packed/decode_packed.cu", "shape.dtype=f32", "shape.head_dim=64",
                             "shape.causal=bottom-right", *words)
 

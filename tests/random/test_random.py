@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 from kernels import kernels  # noqa: E402
 
-RUNS = 15
+RUNS = 6
 
 
 class Random(unittest.TestCase):

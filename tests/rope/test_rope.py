@@ -216,8 +216,8 @@ class Rope(InFolder):
                 self.assertIn(expected, err)
 
     def test_random_correct_runs(self):
-        self.clean_runs("--small", "--rope", "15", "7", "kernels/rope.cu")
-        self.clean_runs("--small", "--sequences", "--rope", "15", "7", "kernels/rope.cu")
+        self.clean_runs("--small", "--rope", "8", "7", "kernels/rope.cu")
+        self.clean_runs("--small", "--sequences", "--rope", "8", "7", "kernels/rope.cu")
 
 
 if __name__ == "__main__":

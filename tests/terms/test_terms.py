@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
-RUNS = 15
+RUNS = 6
 TERMS = ("shape.alibi=yes", "shape.bias=full", "shape.bias=per-batch", "shape.bias=shared")
 
 
