@@ -102,7 +102,8 @@ static void scattered_pairs_have_no_map(void **state)
     assert_int_equal(map.a, 2);
 }
 
-/* Every descriptor but the right one is found by the places that it reads: as itself, or as one that reads the same. */
+/* Every descriptor is found by the places that it reads, as itself or as one that reads the same; but not the right
+   one, nor one of which the swizzle alone is another, which is a map of bits. */
 static void descriptors_are_found(void **state)
 {
     (void)state;
@@ -120,7 +121,8 @@ static void descriptors_are_found(void **state)
         }
         map_descriptor(&wanted, words, sizeof words);
         assert_true((moved > 0) <= (words[0] != '\0'));
-        if (moved * 10 < ROWS * PIECES)
+        const bool of_bits = map_fit(pairs, ROWS * PIECES, ROWS * PIECES, &map) < INFINITY && map.kind == MAP_BITS;
+        if (moved * 10 < ROWS * PIECES || of_bits)
             continue;
         assert_true(map_fit_places(pairs, ROWS * PIECES, PIECES, &map) < INFINITY);
         size_t met = 0;
