@@ -607,7 +607,7 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
         said = true;
     } else if (rule->map.kind == MAP_DESCRIBED) {
         map_descriptor(&rule->map, words, sizeof words);
-        add(out, bytes, "%s what a descriptor of wgmma gives with %s", said ? "," : "", words);
+        add(out, bytes, "%s what is read of the swizzle of 128 bytes with %s", said ? "," : "", words);
         said = true;
     } else if (rule->map.kind == MAP_PLACED) {
         const char *stored, *read;

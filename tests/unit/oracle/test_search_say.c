@@ -160,7 +160,8 @@ static void rows_of_pages_and_of_descriptors(void **state)
     rows.rows.span = 8;
     map_describe(0, MAP_PANEL_PIECES, &rows.map);
     expect(asc_k, rows,
-           "K holds what a descriptor of wgmma gives with k steps of 16 bytes, not 32, rows 32 bytes apart, not 128, "
+           "K holds what is read of the swizzle of 128 bytes with k steps of 16 bytes, not 32, rows 32 bytes apart, "
+           "not 128, "
            "groups of 8 rows 16 bytes apart, not 1024, a swizzle of 16 bytes, not 128");
 }
 
