@@ -131,7 +131,7 @@ const char *const simt_compile_flags[] = {
     "-x",
     "c++",
     "-std=c++17",
-    "-O2",
+    "-O1",
     "-g1", /* files, lines and calls: half of what -g takes to compile CuTe is variables, which nothing here reads */
     "-ftrack-macro-expansion=0", /* an error in a probe stands at the probe's line, not inside its macro */
     "-fno-working-directory",    /* the preprocessed text must not name the folder: it is hashed */
@@ -159,7 +159,8 @@ const char *const simt_compile_flags[] = {
         "-Wno-unused-command-line-argument", /* what a preprocessed source needs no more */                            \
         "-Wno-ignored-attributes",           /* __shared__ on a declaration */                                         \
         "-Wno-pass-failed",                  /* #pragma unroll is a wish */                                            \
-        "-gdwarf-4",                         /* what every libbacktrace reads */                                       \
+        "-gdwarf-4",                         /* what every libbacktrace reads; by itself it means all of -g */         \
+        "-g1", "-fdebug-info-for-profiling", /* -g1 alone lacks the names of some functions */                         \
         "-ffp-exception-behavior=maytrap", /* else a division moves in front of the test that guards it, and traps */  \
         "-mllvm",                                                                                                      \
         "-simplifycfg-sink-common=false", /* what two branches do alike stays in both: as one it has no line */        \
