@@ -35,6 +35,7 @@ class TapResult(unittest.TestResult):
                             for case, _ in self.failures + self.errors)
         super().addSubTest(test, subtest, err)
         if err is None:
+            print(f"# {subtest._subDescription()}", flush=True)  # a sign of life: tests/run ends who is silent for long
             return
         said = (self.failures if issubclass(err[0], test.failureException) else self.errors)[-1][1]
         if failed_before:
