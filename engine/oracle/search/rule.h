@@ -39,7 +39,7 @@ enum rule_kind {
     RULE_ROWS,      /* rows of Q, K or V are other rows */
     RULE_SEEN,      /* the mask is that of another row or limit */
     RULE_OPERAND,   /* an operand is rounded, cut off at a limit, moved, or read as another type */
-    RULE_SUMMED,    /* the product is summed in f16 */
+    RULE_SUMMED,    /* the product is summed in f16, or rounded to a type after every so many terms */
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
@@ -244,7 +244,8 @@ struct rule {
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
-                       sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
+                       sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not.
+                       RULE_SUMMED: terms after which the sum is rounded to `type`; 0: it is summed in f16 */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
