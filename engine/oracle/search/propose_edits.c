@@ -596,6 +596,21 @@ static void propose_subsets(struct search *search, int splits)
     }
 }
 
+/* Weights of some splits, or their sum alone, are another row's. */
+static void propose_mixed(struct search *search, const struct map *map)
+{
+    for (int i = 1; i < STAYS * TOTALS * 2; i++) {
+        struct rule rule = merged_as(1, 0);
+        rule.map = *map;
+        rule.by_m = i % 2;
+        rule.total = (enum total)(i / 2 % TOTALS);
+        rule.stays = (enum stays)(i / 2 / TOTALS);
+        rule.cost += 8 + log2(STAYS * TOTALS * 2);
+        if (!(rule.by_m && rule.total == TOTAL_ALONE) && !splits_are_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 /* Outputs, weights, or both come from another row. */
 static void propose_other_rows(struct search *search, int rows)
 {
@@ -622,6 +637,8 @@ static void propose_other_rows(struct search *search, int rows)
                 rule.cost += 8;
                 rule_try(search, &rule);
             }
+            if (search->best.kind == RULE_NONE && search->sample->channel == asc_o)
+                propose_mixed(search, &map);
         }
     }
 }

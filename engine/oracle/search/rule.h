@@ -129,6 +129,20 @@ struct places {
    row col_map(r). */
 enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
 
+/* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the
+   registers of who merges does: none, that which the column or row belongs to where they are dealt among the splits,
+   the first or the last; from STAYS_OTHERS on all but that. And whose sum of weights each is divided by. */
+enum stays {
+    STAYS_NONE,
+    STAYS_OF_COLUMN,
+    STAYS_OF_ROW,
+    STAYS_FIRST,
+    STAYS_LAST,
+    STAYS_OTHERS,
+    STAYS = 2 * STAYS_OTHERS - 1
+};
+enum total { TOTAL_OF_WEIGHTS, TOTAL_OWN, TOTAL_ALONE, TOTALS }; /* alone: the sum is the other row's, no weight is */
+
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
    the latter counted from 0, from that of the head's first row, or from that of the first key; or of a
    key's number among the new ones. */
@@ -236,6 +250,9 @@ struct rule {
     bool keeps_sum, keeps_output; /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS */
+    enum stays stays;             /* RULE_SPLITS */
+    enum total total;             /* RULE_SPLITS */
+    bool by_m;      /* RULE_SPLITS: with these, weights are exp(m), of outputs that are not divided by l */
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
                        their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that its q tile has are
                        they */
@@ -328,6 +345,8 @@ struct merge_formula {
 };
 enum { MERGE_FORMULAS = 7 };
 extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
+/* Of RULE_SPLITS: whether next to nothing of some wrong rows is given. */
+bool splits_are_hopeless(struct search *search, const struct rule *rule);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,

@@ -220,15 +220,36 @@ static int last_alike(const struct map *map, int low, int k)
     return last;
 }
 
+/* Where bits k to `last` change places with as many others: the first of these; -1: they do not. */
+static int exchanged_with(const struct map *map, int k, int last)
+{
+    const int to = map->row[k] ? __builtin_ctz(map->row[k]) : k;
+    for (int i = k; i <= last && to > last; i++)
+        if (map->row[i] != 1u << (to + i - k) || map->row[to + i - k] != 1u << i ||
+            ((map->flip >> i | map->flip >> (to + i - k)) & 1))
+            return -1;
+    return to > last ? to : -1;
+}
+
 /* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
 static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
-    for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
-        if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
+    unsigned said = 0;
+    for (int k = 0, n = 0; k < map->bits; k++) {
+        if (said >> k & 1 || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
             continue;
-        const int last = last_alike(map, low, k);
+        const int last = last_alike(map, low, k), other = exchanged_with(map, k, last);
+        const unsigned run = ((2u << (last - k)) - 1) << k;
         add(out, bytes, n++ ? ", " : "");
         say_bit_run(k, last, low, lower, out, bytes);
+        said |= run;
+        if (other >= 0) {
+            add(out, bytes, " and ");
+            say_bit_run(other, other + last - k, low, lower, out, bytes);
+            add(out, bytes, " are exchanged");
+            said |= run << (other - k);
+            continue;
+        }
         add(out, bytes, last > k ? " are" : " is");
         for (int i = 0, m = 0; i < map->bits; i++)
             if (map->row[k] >> i & 1) {
@@ -239,7 +260,6 @@ static void say_moved_bits(const struct map *map, int low, const char *lower, ch
             add(out, bytes, map->row[k] ? " inverted" : " 1");
         else if (!map->row[k])
             add(out, bytes, " 0");
-        behind = last + 1;
     }
 }
 
