@@ -111,6 +111,17 @@ class Splits(InFolder):
                 self.assertIn(sentence, out)
                 self.assertIn("found, as expected", out)
 
+    def test_weights_of_another_row(self):
+        """All but the first split's, which who merges has in registers."""
+        text, old = (ROOT / "kernels/split_kv.cu").read_text(encoding="utf-8"), "merged[i] += weight * split_o"
+        self.assertEqual(text.count(old), 1)
+        of_pair = "(split ? __expf(split_lse[split - row % 2 * p.splits] - base) : weight)"
+        (self.folder / "k.cu").write_text(text.replace(old, f"merged[i] += {of_pair} * split_o"), encoding="utf-8")
+        (self.folder / "ladder.cuh").write_bytes((ROOT / "kernels/ladder.cuh").read_bytes())
+        _, out, _ = self.command("run", "k.cu", "--shape=1,1,32,256,64")
+        self.assertIn("the splits' weights, divided by the sum of row r, are, but for the first split, those of row r - 1 "
+                      "where row r is merged in odd rows", out)
+
     def test_what_no_plan_can_be(self):
         deal = "run.deal(item.batch, item.head, item.q_tile, static_cast<int>(state), item.first, item.end);"
         for edits, expected in (

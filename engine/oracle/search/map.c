@@ -396,6 +396,20 @@ double map_fit(const struct pair *pairs, size_t n, int count, struct map *map)
     return 4 + log2(fmax(count, 2));
 }
 
+bool map_clears(const struct map *map, int *low, int *high)
+{
+    *low = *high = -1;
+    for (int k = 0; k < map->bits; k++) {
+        if (map->row[k] == 1u << k)
+            continue;
+        if (map->row[k] || (*high >= 0 && *high != k))
+            return false;
+        *low = *high < 0 ? k : *low;
+        *high = k + 1;
+    }
+    return map->kind == MAP_BITS && map->flip == 0 && *high > 0;
+}
+
 /* Maps of bits that have a name of their own. */
 static bool bits_words(const struct map *map, const char *name, char *out, size_t bytes)
 {
@@ -412,14 +426,15 @@ static bool bits_words(const struct map *map, const char *name, char *out, size_
         moved |= (map->row[k] != 1u << k) << k;
     }
     const unsigned all = (1u << map->bits) - 1;
+    int low, high;
     if (flips)
         snprintf(out, bytes, "%s ^ %u", name, map->flip);
     else if (masks && (moved & (moved + 1)) == 0)
         snprintf(out, bytes, "%s - %s mod %u", name, name, moved + 1);
     else if (masks && (kept & (kept + 1)) == 0)
         snprintf(out, bytes, "%s mod %u", name, kept + 1);
-    else if (masks && (moved & (moved - 1)) == 0)
-        snprintf(out, bytes, "%s without bit %d", name, __builtin_ctz(moved));
+    else if (map_clears(map, &low, &high))
+        snprintf(out, bytes, "%s mod %d of each %d", name, 1 << low, 1 << high);
     else if (masks)
         snprintf(out, bytes, "%s & %u", name, kept & all);
     else if (halves && within == map->bits)

@@ -51,6 +51,8 @@ void map_places(const struct map *map, const char **stored, const char **read, c
 bool map_describe(int way, int pieces, struct map *map);
 /* Of MAP_DESCRIBED, what of the descriptor is not as it should be: "k steps of 16 bytes, not 32". */
 void map_descriptor(const struct map *map, char *out, size_t bytes);
+/* Whether it makes bits low .. high - 1 of the index 0, and keeps all others. */
+bool map_clears(const struct map *map, int *low, int *high);
 /* "row r - 8", "row r / 2", "rows exchanged ..." with `name` as the index's name. */
 void map_words(const struct map *map, const char *name, char *out, size_t bytes);
 

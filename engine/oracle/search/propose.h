@@ -27,12 +27,14 @@ void propose_dropout(struct search *search);
 /* Of S: another mask. */
 void propose_seen(struct search *search);
 /* Of S and U, what their operand may be: with blocks transposed; under another swizzle; with pieces exchanged by a bit
-   of the row; at the places that rows are taken from most often. */
+   of the row; with elements out of place by bits of row and column; at the places that rows are taken from most often.
+ */
 void propose_transposed(struct search *search, enum asc_channel operand);
 void propose_swizzled(struct search *search);
 void propose_described(struct search *search);
 void propose_paired(struct search *search);
 void propose_pieces(struct search *search, enum asc_channel operand);
+void propose_elements(struct search *search, enum asc_channel operand);
 void propose_usual(struct search *search, enum asc_channel operand);
 
 /* Of Q, K and S where there is RoPE: turned otherwise than by their positions. */

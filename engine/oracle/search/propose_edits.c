@@ -427,6 +427,25 @@ static bool is_nearly_right(const struct sample *s)
     return near * 2 >= wrong;
 }
 
+/* Sums that are rounded, or cut off, to a type after every so many terms: 1, 2, 4, .. all. */
+static void propose_narrow_sums(struct search *search)
+{
+    static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
+    const bool is_s = search->sample->channel == asc_s;
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int all = is_s ? c->head_dim : c->bc;
+    struct rule rule = rule_new(RULE_SUMMED);
+    rule.cost = 9;
+    for (int i = 0; i < 4; i++)
+        for (rule.keys.a = 0; rule.keys.a < (is_s ? 1 : 3); rule.keys.a++)
+            for (rule.share = 1; rule.share < 2 * all; rule.share *= 2) {
+                rule.type = types[i / 2];
+                rule.cuts = i % 2;
+                if (!rule_is_hopeless(search, &rule))
+                    rule_try(search, &rule);
+            }
+}
+
 void propose_sums(struct search *search)
 {
     const int most = search->sample->channel == asc_s ? 3 : search->sample->channel == asc_u ? PRODUCT_WAYS : 0;
@@ -439,6 +458,8 @@ void propose_sums(struct search *search)
         if (!rule_is_hopeless(search, &rule))
             rule_try(search, &rule);
     }
+    if (!search_is_settled(search))
+        propose_narrow_sums(search);
 }
 
 /* The bits that a number below `size` has; 0 where that is no power of 2. */
@@ -575,6 +596,21 @@ static void propose_subsets(struct search *search, int splits)
     }
 }
 
+/* Weights of some splits, or their sum alone, are another row's. */
+static void propose_mixed(struct search *search, const struct map *map)
+{
+    for (int i = 1; i < STAYS * TOTALS * 2; i++) {
+        struct rule rule = merged_as(1, 0);
+        rule.map = *map;
+        rule.by_m = i % 2;
+        rule.total = (enum total)(i / 2 % TOTALS);
+        rule.stays = (enum stays)(i / 2 / TOTALS);
+        rule.cost += 8 + log2(STAYS * TOTALS * 2);
+        if (!(rule.by_m && rule.total == TOTAL_ALONE) && !splits_are_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 /* Outputs, weights, or both come from another row. */
 static void propose_other_rows(struct search *search, int rows)
 {
@@ -601,6 +637,8 @@ static void propose_other_rows(struct search *search, int rows)
                 rule.cost += 8;
                 rule_try(search, &rule);
             }
+            if (search->best.kind == RULE_NONE && search->sample->channel == asc_o)
+                propose_mixed(search, &map);
         }
     }
 }

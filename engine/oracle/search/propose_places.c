@@ -2,6 +2,8 @@
    by content tells nothing or costs more. */
 #include "engine/oracle/search/propose.h"
 
+#include "engine/oracle/values.h"
+
 /* K or V with blocks of its tile transposed: of 8 x 8, as ldmatrix with and without .trans differ; of a fragment; or
    all. */
 void propose_transposed(struct search *search, enum asc_channel operand)
@@ -121,6 +123,92 @@ void propose_pieces(struct search *search, enum asc_channel operand)
                     rule.map.row[pieces + j] = 1u << i;
                 rule_try(search, &rule);
             }
+}
+
+/* Whether elements of an operand at other places make the difference between what was captured and what is wanted: of a
+   few elements. */
+static bool makes_difference(const struct sample_tile *t, const struct rule *rule)
+{
+    enum { ASKED = 16, FEW = 4 };
+    const enum asc_channel operand = rule->rows.operand;
+    const int C = t->x.cols, D = oracle_dim(t->c, operand), n = operand == asc_v ? C : D;
+    const double *own = t->x.of[operand].value;
+    const double *other = operand == asc_v ? t->x.pv_p.value : t->x.of[operand == asc_k ? asc_q : asc_k].value;
+    const double factor =
+        operand == asc_v ? t->x.times_v : values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
+    const int last = (operand == asc_q ? t->rows : C) * D;
+    int asked = 0, met = 0;
+    for (int i = 0; i < ASKED && (met || asked < FEW); i++) {
+        const int r = (5 * i + 1) % t->rows, col = (11 * i + 3) % t->cols;
+        const size_t at = (size_t)r * (size_t)t->cols + (size_t)col;
+        double sum = 0;
+        if (t->cell[at] == CELL_SILENT || !isfinite(t->got[at]) || !isfinite(t->want[at]))
+            continue;
+        for (int k = 0; k < n; k++) {
+            const int place = operand == asc_v ? k * D + col : (operand == asc_k ? col : r) * D + k;
+            const int from = map_at(&rule->map, place);
+            const double by = other[operand == asc_v ? r * C + k : (operand == asc_k ? r : col) * D + k];
+            sum += by * ((from < last ? own[from] : 0) - own[place]);
+        }
+        sum *= factor * (t->x.scales_s && operand != asc_v ? t->x.by_q[r] * t->x.by_k[col] : 1);
+        asked++;
+        met += fabs(sum - (t->got[at] - t->want[at])) <= 4 * t->bound[at] + 1e-6 * fabs(t->got[at]);
+    }
+    return met * 2 > asked;
+}
+
+/* Bits of an element's number, its column below its row, that take each other's places: moves[i] says whose bit comes
+   from which. */
+static void try_moves(struct search *search, const struct sample_tile *t, struct rule rule, int n, const int moves[][2])
+{
+    for (int k = 0; k < rule.map.bits; k++)
+        rule.map.row[k] = 1u << k;
+    for (int i = 0; i < n; i++)
+        rule.map.row[moves[i][0]] = 1u << moves[i][1];
+    rule.cost = 6 + n * log2(rule.map.bits);
+    if (makes_difference(t, &rule))
+        rule_try(search, &rule);
+}
+
+/* Elements out of place by bits of their row and column, as bytes of a register are that are picked in another order:
+   one bit of each exchanged, two of each, or three bits in turn. */
+void propose_elements(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const struct sample_tile *t = NULL;
+    struct rule rule = rule_new(RULE_ROWS);
+    int cols = 0, rows = 0;
+    while (1 << cols < oracle_dim(c, operand))
+        cols++;
+    while (1 << rows < (operand == asc_q ? c->br : c->bc))
+        rows++;
+    for (int k = 0; k < search->sample->n && !t; k++)
+        if (wrong_cells(&search->sample->tiles[k]) && !search->sample->tiles[k].next_alpha)
+            t = &search->sample->tiles[k];
+    const int bits = rows + cols;
+    if (!t || !t->x.of[operand].value || 1 << cols != oracle_dim(c, operand) || bits > MAP_BIT_COUNT ||
+        (operand == asc_v ? !t->x.pv_p.value : c->softcap > 0))
+        return;
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.rows.span = 1;
+    rule.guess = true;
+    rule.map = (struct map){.kind = MAP_BITS, .bits = bits};
+    for (int i = 0; i < cols; i++)
+        for (int j = cols; j < bits; j++) {
+            try_moves(search, t, rule, 2, (const int[][2]){{i, j}, {j, i}});
+            for (int k = 0; k < bits; k++) {
+                if (k > i && k < cols)
+                    for (int l = cols; l < bits; l++)
+                        if (l != j)
+                            try_moves(search, t, rule, 4, (const int[][2]){{i, j}, {j, i}, {k, l}, {l, k}});
+                /* Of two columns and a row, or of a column and two rows, each turn once. */
+                if ((k < cols ? k != i : k > j)) {
+                    try_moves(search, t, rule, 3, (const int[][2]){{i, j}, {j, k}, {k, i}});
+                    if (k >= cols)
+                        try_moves(search, t, rule, 3, (const int[][2]){{i, k}, {k, j}, {j, i}});
+                }
+            }
+        }
 }
 
 /* Rows of a tile one on or one back, round 8, 16, ... of them, or with a bit of their number flipped. */

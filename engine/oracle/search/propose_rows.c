@@ -733,6 +733,10 @@ void propose_rows(struct search *search)
         }
         if (search->best.kind == RULE_NONE)
             propose_paired(search);
+        if (search->best.kind == RULE_NONE) {
+            propose_elements(search, asc_k);
+            propose_elements(search, asc_q);
+        }
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, look_up_operand_solved);
@@ -740,5 +744,7 @@ void propose_rows(struct search *search)
             propose_usual(search, asc_v);
             propose_pieces(search, asc_v);
         }
+        if (search->best.kind == RULE_NONE)
+            propose_elements(search, asc_v);
     }
 }

@@ -39,7 +39,7 @@ enum rule_kind {
     RULE_ROWS,      /* rows of Q, K or V are other rows */
     RULE_SEEN,      /* the mask is that of another row or limit */
     RULE_OPERAND,   /* an operand is rounded, cut off at a limit, moved, or read as another type */
-    RULE_SUMMED,    /* the product is summed in f16 */
+    RULE_SUMMED,    /* the product is summed in f16, or rounded to a type after every so many terms */
     RULE_LANES,     /* a reduction over lanes is incomplete */
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
@@ -128,6 +128,20 @@ struct places {
    FRAME_UNSHIFTED: weights are f32. The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of
    row col_map(r). */
 enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
+
+/* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the
+   registers of who merges does: none, that which the column or row belongs to where they are dealt among the splits,
+   the first or the last; from STAYS_OTHERS on all but that. And whose sum of weights each is divided by. */
+enum stays {
+    STAYS_NONE,
+    STAYS_OF_COLUMN,
+    STAYS_OF_ROW,
+    STAYS_FIRST,
+    STAYS_LAST,
+    STAYS_OTHERS,
+    STAYS = 2 * STAYS_OTHERS - 1
+};
+enum total { TOTAL_OF_WEIGHTS, TOTAL_OWN, TOTAL_ALONE, TOTALS }; /* alone: the sum is the other row's, no weight is */
 
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
    the latter counted from 0, from that of the head's first row, or from that of the first key; or of a
@@ -236,6 +250,9 @@ struct rule {
     bool keeps_sum, keeps_output; /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
     int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
     enum frame frame;             /* RULE_SPLITS */
+    enum stays stays;             /* RULE_SPLITS */
+    enum total total;             /* RULE_SPLITS */
+    bool by_m;      /* RULE_SPLITS: with these, weights are exp(m), of outputs that are not divided by l */
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
                        their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that its q tile has are
                        they */
@@ -244,7 +261,8 @@ struct rule {
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
-                       sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not */
+                       sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not.
+                       RULE_SUMMED: terms after which the sum is rounded to `type`; 0: it is summed in f16 */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
@@ -327,6 +345,8 @@ struct merge_formula {
 };
 enum { MERGE_FORMULAS = 7 };
 extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
+/* Of RULE_SPLITS: whether next to nothing of some wrong rows is given. */
+bool splits_are_hopeless(struct search *search, const struct rule *rule);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,

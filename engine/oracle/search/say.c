@@ -220,15 +220,36 @@ static int last_alike(const struct map *map, int low, int k)
     return last;
 }
 
+/* Where bits k to `last` change places with as many others: the first of these; -1: they do not. */
+static int exchanged_with(const struct map *map, int k, int last)
+{
+    const int to = map->row[k] ? __builtin_ctz(map->row[k]) : k;
+    for (int i = k; i <= last && to > last; i++)
+        if (map->row[i] != 1u << (to + i - k) || map->row[to + i - k] != 1u << i ||
+            ((map->flip >> i | map->flip >> (to + i - k)) & 1))
+            return -1;
+    return to > last ? to : -1;
+}
+
 /* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
 static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
-    for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
-        if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
+    unsigned said = 0;
+    for (int k = 0, n = 0; k < map->bits; k++) {
+        if (said >> k & 1 || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
             continue;
-        const int last = last_alike(map, low, k);
+        const int last = last_alike(map, low, k), other = exchanged_with(map, k, last);
+        const unsigned run = ((2u << (last - k)) - 1) << k;
         add(out, bytes, n++ ? ", " : "");
         say_bit_run(k, last, low, lower, out, bytes);
+        said |= run;
+        if (other >= 0) {
+            add(out, bytes, " and ");
+            say_bit_run(other, other + last - k, low, lower, out, bytes);
+            add(out, bytes, " are exchanged");
+            said |= run << (other - k);
+            continue;
+        }
         add(out, bytes, last > k ? " are" : " is");
         for (int i = 0, m = 0; i < map->bits; i++)
             if (map->row[k] >> i & 1) {
@@ -239,7 +260,6 @@ static void say_moved_bits(const struct map *map, int low, const char *lower, ch
             add(out, bytes, map->row[k] ? " inverted" : " 1");
         else if (!map->row[k])
             add(out, bytes, " 0");
-        behind = last + 1;
     }
 }
 
@@ -443,6 +463,19 @@ static void say_scale_reading(const char *operand, enum scale_reading reading, c
     add(out, bytes, words[reading], operand);
 }
 
+/* Groups by parts of a head that are taken for parts by groups. */
+static bool say_table(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    static const char *const orders[] = {"[part][group]", "[group][part]"};
+    const struct coding *coding = codes_of(s->tiles[0].c, rule->rows.operand);
+    const bool right = rule->map.a == coding->parts && rule->map.b == coding->groups;
+    if (!right && (rule->map.a != coding->groups || rule->map.b != coding->parts))
+        return false;
+    add(out, bytes, "scales of %s lie as %s and are read as %s, of each head", channel_label(rule->rows.operand),
+        orders[right], orders[!right]);
+    return true;
+}
+
 static void say_scale(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const struct from_rows *f = &rule->rows;
@@ -479,6 +512,8 @@ static void say_scale(const struct sample *s, const struct rule *rule, char *out
             rule->map.a);
         return;
     }
+    if (f->flat && f->whole && rule->map.kind == MAP_TURNED && say_table(s, rule, out, bytes))
+        return;
     if (f->flat) {
         map_words(&rule->map, "i", words, sizeof words);
         add(out, bytes, "%s gets another scale: number %s where number i is wanted, counted through its %s", operand,
@@ -567,6 +602,8 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
     const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
     const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
     char words[160]; /* of a descriptor that is wrong in all */
+    int low, high;
+    const bool clears = map_clears(&rule->map, &low, &high) && high < rule->map.bits && low > 0;
     bool said = false;
     if (f->tensor == f->operand && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
         add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured", operand);
@@ -623,9 +660,11 @@ static void say_rows(const struct sample *s, const struct rule *rule, char *out,
                 words);
         else
             add(out, bytes, "%s row %s%s where row r is wanted", said ? "," : "", words,
-                f->flat    ? " of the tensor"
-                : f->whole ? " of the head"
-                           : "");
+                f->flat               ? " of the tensor"
+                : f->whole && !clears ? " of the head"
+                                      : "");
+        if (!f->span && clears && high == low + 1)
+            add(out, bytes, ": rows %d to %d hold rows 0 to %d", 1 << low, (1 << high) - 1, (1 << low) - 1);
         said = true;
     }
     if (f->tile.kind != MAP_SAME) {

@@ -5,6 +5,7 @@
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/element.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
@@ -242,10 +243,82 @@ static int first_of_run(const struct rule *rule, int r)
     return rule->runs_on ? r / rule->runs_on * rule->runs_on : r;
 }
 
+static bool is_mixed(const struct rule *rule)
+{
+    return rule->stays || rule->total || rule->by_m;
+}
+
+static bool stays(const struct rule *rule, const struct sample_tile *t, int split, int r, int d)
+{
+    const int n = t->c->kv_splits;
+    const bool others = rule->stays >= STAYS_OTHERS;
+    switch (rule->stays - (others ? STAYS_LAST : 0)) {
+    case STAYS_OF_COLUMN:
+        return (d * n / t->cols == split) != others;
+    case STAYS_OF_ROW:
+        return (r * n / t->c->br == split) != others;
+    case STAYS_FIRST:
+        return (split == 0) != others;
+    case STAYS_LAST:
+        return (split == n - 1) != others;
+    default:
+        return false;
+    }
+}
+
+/* Weights or their sum, of some splits, are another row's: w_s = exp(lse_s of one row) / Σ exp(lse_s) of one. A row
+   that nothing takes part in is left to the right formula. */
+static void merge_mixed(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
+                        double *want, double *bound)
+{
+    struct rule own = *rule;
+    own.map = (struct map){.kind = MAP_SAME};
+    const struct rule *rules[] = {&own, rule};
+    const struct merged_row rows[] = {merge_weights(search, &own, t, r), merge_weights(search, rule, t, r)};
+    const int D = t->cols;
+    if (!(rows[0].sum > 0) || !(rows[1].sum > 0))
+        return;
+    for (int d = 0; d < D; d++)
+        want[d] = bound[d] = 0;
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        const struct left left = left_at(search, rule, &rule->col_map, t, split, r);
+        const struct matrix *u = left.t ? of_tile(left.t, left.kv, asc_u) : NULL;
+        struct ending ends[2], output;
+        double w[2] = {0}, loose[2] = {0};
+        for (int moved = 0; moved < 2; moved++) {
+            const int weight = moved && rule->total != TOTAL_ALONE, sum = moved && rule->total != TOTAL_OWN;
+            double e = 0;
+            if (!take_weight(search, rules[weight], t, split, r, &ends[moved], &e))
+                continue;
+            w[moved] = exp(e - rows[sum].top) / rows[sum].sum;
+            loose[moved] = weight_loose(rule, t, &ends[moved], e, rows[sum].top) + rows[sum].sum_loose / rows[sum].sum;
+        }
+        if ((w[0] == 0 && w[1] == 0) || !take_ending(left, &output))
+            continue;
+        for (int d = 0; d < D; d++) {
+            const int moved = !stays(rule, t, split, r, d);
+            const double x = u ? dtype_load(u->dtype, u->data, (size_t)(left.row * u->row_stride + d)) : NAN;
+            const double o = x / (rule->by_m ? ends[moved].l : output.l);
+            if (w[moved] == 0)
+                continue;
+            want[d] += w[moved] * o;
+            bound[d] += fabs(w[moved] * o) * loose[moved];
+        }
+    }
+    for (int d = 0; d < D; d++) {
+        bound[d] += 2 * bound_gamma(t->c->kv_splits + 2) * fabs(want[d]) + bound_divide(want[d]);
+        bound[d] = isnan(want[d]) ? INFINITY : bound[d];
+    }
+}
+
 /* A row that nothing takes part in is left to the right formula. */
 static void merge_output(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
                          double *want, double *bound)
 {
+    if (is_mixed(rule)) {
+        merge_mixed(search, rule, t, r, want, bound);
+        return;
+    }
     struct merged_row row = merge_weights(search, rule, t, r);
     const int D = t->cols;
     const double common = bound_gamma(t->c->kv_splits + 2);
@@ -338,6 +411,39 @@ bool splits_forward(struct search *search, const struct rule *rule, const struct
     return true;
 }
 
+bool splits_are_hopeless(struct search *search, const struct rule *rule)
+{
+    enum { ROWS = 8 };
+    const struct sample_tile *t = NULL;
+    for (int k = 0; k < search->sample->n && !t; k++)
+        t = search->sample->tiles[k].any_wrong ? &search->sample->tiles[k] : NULL;
+    if (!t || search->sample->channel != asc_o || !can_merge(t))
+        return true;
+    int asked = 0, rows = 0;
+    int given = 0;
+    for (int i = 0; i < t->rows && rows < ROWS; i++) {
+        const int r = (5 * i + t->rows / 2) % t->rows;
+        const size_t first = (size_t)r * (size_t)t->cols;
+        int wrong = 0;
+        for (int d = 0; d < t->cols; d++)
+            wrong += t->cell[first + (size_t)d] == CELL_WRONG;
+        if (!wrong)
+            continue;
+        rows++;
+        memcpy(search->want, t->want + first, (size_t)t->cols * sizeof *search->want);
+        memcpy(search->bound, t->bound + first, (size_t)t->cols * sizeof *search->bound);
+        merge_output(search, rule, t, r, search->want, search->bound);
+        for (int d = 0; d < t->cols; d++) {
+            if (t->cell[first + (size_t)d] != CELL_WRONG)
+                continue;
+            asked++;
+            given += isfinite(search->want[d]) &&
+                     element_within(t->type, t->got[first + (size_t)d], search->want[d], search->bound[d]);
+        }
+    }
+    return given * 4 < asked;
+}
+
 /* What the work item before that of a first tile ended with: its case and last kv tile. false: the sample does not show
    it. */
 static bool item_before(const struct search *search, const struct sample_tile *t, const struct oracle_case **c, int *kv)
@@ -411,6 +517,25 @@ const struct merge_formula merge_formulas[MERGE_FORMULAS] = {{M_LN2, 0, "by powe
                                                              {2, 0, "by the square of what they should"},
                                                              {-1, 0, "by the reciprocal of what they should"}};
 
+static void say_mixed(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    static const char *const whose[TOTALS] = {
+        "the splits' weights%s are%s those of row %s where row r is merged",
+        "the splits' weights%s, divided by the sum of row r, are%s those of row %s where row r is merged",
+        "the splits' weights%s are%s divided by the sum of row %s where row r is merged"};
+    static const char *const which[] = {"", "split c / %d in column c", "split r / %d in row r", "the first split",
+                                        "the last split"};
+    const bool others = rule->stays >= STAYS_OTHERS;
+    const int at = (int)rule->stays - (others ? STAYS_LAST : 0);
+    const int shared = at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols;
+    char row[96], split[48], but[64] = "";
+    map_words(&rule->map, "r", row, sizeof row);
+    snprintf(split, sizeof split, which[at], shared / s->tiles[0].c->kv_splits);
+    if (at)
+        snprintf(but, sizeof but, others ? ", of %s alone," : ", but for %s,", split);
+    snprintf(out, bytes, whose[rule->total], rule->by_m ? " exp(m) / Σ exp(m) l" : "", but, row);
+}
+
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const frames[] = {[FRAME_NONE] = "",
@@ -463,6 +588,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
         snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
+    } else if (is_mixed(rule)) {
+        say_mixed(s, rule, out, bytes);
     } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
         const bool weights = rule->map.kind != MAP_SAME;
         const struct map *map = weights ? &rule->map : &rule->col_map;

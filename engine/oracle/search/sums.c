@@ -1,5 +1,6 @@
 /* Rules of sums: S or U is summed in f16. rule->keys.a says how: of S 0: one rounding per step, 1: product and sum are
-   rounded each, 2: by a tensor core; of U in which of the ways that an f16 accumulator leaves open. */
+   rounded each, 2: by a tensor core; of U in which of the ways that an f16 accumulator leaves open. Or in rule->type,
+   rounded after every rule->share terms that are added in f32; of U keys.a says what α u_prev does (enum before). */
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
@@ -66,12 +67,107 @@ static bool sum_scores(struct judge_scratch *s, int how, const struct sample_til
     return true;
 }
 
+/* Where a sum may lie that is rounded after every `share` products: those between two roundings are added in f32, in
+   any order. Rounding keeps the order of numbers, so both ends are taken along. */
+struct interval {
+    double low, high;
+};
+
+static struct interval round_interval(const struct rule *rule, struct interval x, double off)
+{
+    return (struct interval){rule_rounded(rule, x.low - off), rule_rounded(rule, x.high + off)};
+}
+
+static struct interval sum_narrow(const struct rule *rule, struct interval x, const double *a, const double *b,
+                                  int step, int n)
+{
+    const double relative = bound_gamma(rule->share + 2);
+    for (int k = 0; k < n; k += rule->share) {
+        double sum = 0, size = fmax(fabs(x.low), fabs(x.high));
+        for (int i = k; i < k + rule->share && i < n; i++) {
+            const double product = a[i] * b[(ptrdiff_t)i * step];
+            sum += product;
+            size += fabs(product);
+        }
+        x = round_interval(rule, (struct interval){x.low + sum, x.high + sum}, relative * size);
+    }
+    return x;
+}
+
+/* Its middle and half its width, times a factor that costs `unit`. Behind the range of the type nothing is known but
+   where both ends are the same. */
+static void take_interval(struct interval x, double factor, double unit, double *want, double *bound)
+{
+    const double middle = x.low == x.high ? x.low : (x.low + x.high) / 2;
+    *want = factor * middle;
+    *bound = x.low == x.high ? 0 : fabs(factor) * (x.high - x.low) / 2;
+    *bound += isfinite(*want) ? unit * fabs(*want) : 0;
+    if (isnan(*want) || isnan(*bound) || (*bound == INFINITY)) {
+        *want = NAN;
+        *bound = INFINITY;
+    }
+}
+
+/* What α u_prev does where U is summed in another type: it is rounded before products are added, it is added to the
+   first of them, or to their sum. */
+enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND };
+
+static bool sum_weights(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    const int C = t->x.cols, D = t->cols;
+    if (t->next_alpha || t->x.times_v != 1 || !t->x.pv_p.value || !t->x.of[asc_v].value)
+        return false;
+    for (int i = 0; i < t->rows * D; i++) {
+        const int r = i / D;
+        const double kept = t->x.of[asc_alpha].value[r] * t->x.u_prev.value[i], off = BOUND_U * fabs(kept);
+        const bool behind = rule->keys.a == BEFORE_BEHIND;
+        struct interval x = {0, 0};
+        want[i] = t->want[i];
+        bound[i] = t->bound[i];
+        if (!isfinite(kept) || !isfinite(want[i]))
+            continue;
+        if (!behind)
+            x = (struct interval){kept - off, kept + off};
+        if (rule->keys.a == BEFORE_ROUNDED)
+            x = round_interval(rule, x, 0);
+        x = sum_narrow(rule, x, t->x.pv_p.value + (ptrdiff_t)r * C, t->x.of[asc_v].value + i % D, D, C);
+        if (behind)
+            x = (struct interval){x.low + kept - off, x.high + kept + off};
+        take_interval(x, 1, behind ? BOUND_U : 0, &want[i], &bound[i]);
+    }
+    return true;
+}
+
+static bool sum_scores_narrow(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    const struct oracle_case *c = t->c;
+    const int D = c->head_dim;
+    const double factor = values_factor(c->conventions.s_unit, c->scale) / values_fold(c);
+    if (c->softcap > 0 || !t->x.of[asc_q].value || !t->x.of[asc_k].value)
+        return false;
+    for (int i = 0; i < t->rows * t->cols; i++) {
+        const int r = i / t->cols, col = i % t->cols;
+        const double by = t->x.scales_s ? t->x.by_q[r] * t->x.by_k[col] : 1;
+        want[i] = t->want[i];
+        bound[i] = t->bound[i];
+        if (!isfinite(want[i]) || !(values_mask_later(c) || operands_see(&t->x, r, col)))
+            continue;
+        take_interval(sum_narrow(rule, (struct interval){0, 0}, t->x.of[asc_q].value + (ptrdiff_t)r * D,
+                                 t->x.of[asc_k].value + (ptrdiff_t)col * D, 1, D),
+                      factor * by, 4 * BOUND_U, &want[i], &bound[i]);
+    }
+    return true;
+}
+
 bool sum_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                  double *bound)
 {
     struct judge_scratch *s = search->scratch;
     struct oracle_case c = *t->c;
     struct product_way ways[PRODUCT_WAYS];
+    if (rule->share)
+        return search->sample->channel == asc_s ? sum_scores_narrow(rule, t, want, bound)
+                                                : sum_weights(rule, t, want, bound);
     if (search->sample->channel == asc_s)
         return sum_scores(s, rule->keys.a, t, want, bound);
     c.conventions.acc_u = ASC_ACC_MMA_F16_F16;
@@ -85,9 +181,33 @@ bool sum_forward(struct search *search, const struct rule *rule, const struct sa
     return true;
 }
 
+static void say_narrow(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const bool is_s = s->channel == asc_s;
+    const int all = is_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc;
+    const char *type = dtype_name(rule->type), *rounded = rule->cuts ? "cut off" : "rounded";
+    const char *of = is_s ? "element" : "key";
+    if (rule->share >= all && is_s)
+        snprintf(out, bytes, "the sum that S is made of is %s to %s before it is scaled", rounded, type);
+    else if (rule->share >= all)
+        snprintf(out, bytes, "%s %s to %s",
+                 rule->keys.a == BEFORE_BEHIND ? "what the tile adds to U is"
+                                               : "U is, once rescaled and once added to,",
+                 rounded, type);
+    else if (rule->share == 1)
+        snprintf(out, bytes, "%s is summed in %s: %s after every %s", channel_label(s->channel), type, rounded, of);
+    else
+        snprintf(out, bytes, "%s is summed in %s: %s after every %d %ss", channel_label(s->channel), type, rounded,
+                 rule->share, of);
+}
+
 void sum_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const how[] = {"in the order of d", "in the order of d, products rounded as well"};
+    if (rule->share) {
+        say_narrow(s, rule, out, bytes);
+        return;
+    }
     snprintf(out, bytes, "%s is summed in f16, %s", channel_label(s->channel),
              s->channel == asc_s && rule->keys.a < 2 ? how[rule->keys.a] : "by tensor cores");
 }

@@ -143,6 +143,12 @@ const float *other_k(const struct run *run, const struct tile *t)
         for (int i = 0; i < n; i++)
             t->other[i] = t->k[i / D * D + swizzled(i / D, i % D)];
         break;
+    case S_K_BITS_IN_TURN: /* of the column, the key, and the key's second one */
+        for (int i = 0; i < n; i++) {
+            const int row = i / (int)D, col = i % (int)D;
+            t->other[i] = t->k[((row & ~3) | (row & 2) >> 1 | (col & 1) << 1) * D + ((col & ~1) | (row & 1))];
+        }
+        break;
     case S_NEXT_KEY:
         for (int i = 0; i < n; i++)
             t->other[i] = t->k[(i / D + 1) % s->bc * D + i % D];
@@ -169,6 +175,16 @@ static float sum_f16(const float *a, const float *b, int n)
     float sum = 0;
     for (int i = 0; i < n; i++)
         sum = round_f64_to(DTYPE_F16, (double)sum + (double)a[i] * (double)b[i]); /* one rounding, as HFMA */
+    return sum;
+}
+
+float sum_in_bf16(const float *a, const float *b, ptrdiff_t stride_b, int n, int each, float sum)
+{
+    for (int i = 0; i < n; i += each) {
+        for (int k = i; k < i + each && k < n; k++)
+            sum += a[k] * b[k * stride_b];
+        sum = round_to(DTYPE_BF16, sum);
+    }
     return sum;
 }
 
@@ -201,6 +217,8 @@ float dot_product(struct run *run, const struct state *st, const struct tile *t,
         return sum_products(run, a, b, (int)D / 2);
     case S_F16_ACCUMULATOR:
         return sum_f16(a, b, (int)D);
+    case S_SUMMED_IN_BF16:
+        return sum_in_bf16(a, b, 1, (int)D, 8, 0);
     case S_RESULT_TRANSPOSED:
         return sum_products(run, st->q + c % s->br * D, k + r % s->bc * D, (int)D);
     case S_Q_ROUNDED_BF16:

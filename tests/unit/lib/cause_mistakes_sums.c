@@ -251,6 +251,10 @@ static const float *other_v(const struct run *run, const struct tile *t)
             *x = -*x;
         if (s->mistake == U_D_REVERSED)
             *x = t->v[i / D * D + D - 1 - i % D];
+        if (s->mistake == U_V_PAIRS_TRANSPOSED) {
+            const int odd_one = odd(i / (int)D) != odd(i % (int)D);
+            *x = t->v[(i / D ^ odd_one) * D + (i % D ^ odd_one)];
+        }
         if (s->mistake == U_V_SCALED)
             *x *= 1.25f;
     }
@@ -287,7 +291,8 @@ void mistaken_u(struct run *run, const struct state *st, const struct tile *t, i
         if (s->mistake != U_TILE_DROPPED || t->before < 0)
             *u = s->mistake == U_SUMMED_IN_F16
                      ? tensor_product(TENSOR_CORE_H100_F16, t->pv_p, v + d, D, s->bc, round_to(DTYPE_F16, before))
-                     : product(run, t->pv_p, v + d, D, s->bc, before);
+                 : s->mistake == U_SUMMED_IN_BF16 ? sum_in_bf16(t->pv_p, v + d, D, s->bc, 4, before)
+                                                  : product(run, t->pv_p, v + d, D, s->bc, before);
         if (s->mistake == U_RESCALED_LATE)
             *u *= alpha;
         if (s->mistake == U_TIMES_1_01)

@@ -55,6 +55,8 @@ float lagging(const struct run *run, float m, float top);
 float tensor_product(enum tensor_core core, const float *a, const float *b, ptrdiff_t stride_b, int n, float start);
 /* start + a.b in the run's arithmetic. */
 float product(const struct run *run, const float *a, const float *b, ptrdiff_t stride_b, int n, float start);
+/* The sum is rounded to bf16 after every so many products. */
+float sum_in_bf16(const float *a, const float *b, ptrdiff_t stride_b, int n, int each, float start);
 /* 1 if the mask, its causal edge moved by so many keys, hides a key from a row. */
 int mask_hides(const struct spec *s, int row, int key, enum asc_causal causal, int moved);
 int tile_is_seen(const struct run *run, int row0, int rows, int kv);

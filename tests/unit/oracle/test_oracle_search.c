@@ -137,6 +137,30 @@ static void other_mistakes(void **state)
     assert_int_equal(tally.false_rules, 0);
 }
 
+/* Mistakes without a name, and what is said of them. */
+static void what_is_said_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mistake mistake;
+        const char *said;
+    } rows[] = {
+        {S_SUMMED_IN_BF16, "S is summed in bf16: rounded after every 8 elements"},
+        {S_K_BITS_IN_TURN,
+         "K holds columns out of place: bit 0 of the column is bit 0 of the row, bit 0 of the row is bit "
+         "1 of the row, bit 1 of the row is bit 0 of the column"},
+        {U_V_PAIRS_TRANSPOSED, "V holds its rows and columns exchanged within blocks of 2 x 2"},
+        {U_SUMMED_IN_BF16, "U is summed in bf16: rounded after every 4 keys"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct spec s = spec_at(rows[i].mistake, 0, FILL_NORMAL, 0);
+        struct explanation e;
+        assert_true(explain(&s, NULL, &e) >= 0);
+        assert_string_equal(e.text, rows[i].said);
+        assert_int_equal(e.cause, CAUSE_NONE);
+    }
+}
+
 /* Inputs on which much looks alike. */
 static void uninformative_inputs(void **state)
 {
@@ -186,9 +210,8 @@ static void noise_is_not_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listed_mistakes_are_explained),
-        cmocka_unit_test(other_mistakes),
-        cmocka_unit_test(uninformative_inputs),
+        cmocka_unit_test(listed_mistakes_are_explained), cmocka_unit_test(other_mistakes),
+        cmocka_unit_test(what_is_said_of_others),        cmocka_unit_test(uninformative_inputs),
         cmocka_unit_test(noise_is_not_explained),
     };
     return cmocka_run_group_tests_name("oracle: search", tests, scratch_begin, scratch_end);

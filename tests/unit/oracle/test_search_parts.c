@@ -66,6 +66,10 @@ static int fixed(int i)
 {
     return (void)i, 7;
 }
+static int of_sixteen_within_32(int i)
+{
+    return i & ~16;
+}
 static int bits_crossed(int i)
 {
     return (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;
@@ -80,6 +84,7 @@ static void maps_are_found_and_said(void **state)
     expect_map(exchanged, 0, "r ^ 8");
     expect_map(halved, 0, "r / 2");
     expect_map(of_sixteen, 0, "r mod 16");
+    expect_map(of_sixteen_within_32, 0, "r mod 16 of each 32");
     expect_map(first_of_eight, 0, "r - r mod 8");
     expect_map(rotated, 0, "(r + 5) mod 64");
     expect_map(fixed, 0, "7");

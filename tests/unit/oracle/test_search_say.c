@@ -11,8 +11,14 @@
 
 static void expect_in(int batch, enum asc_channel ch, struct rule rule, const char *words)
 {
-    const struct oracle_case c = {.scale = 0.125, .head_dim = 64, .head_dim_v = 64};
-    struct sample_tile tile = {.c = &c, .at = {batch, 0, 0}};
+    const struct oracle_case c = {.scale = 0.125,
+                                  .br = 64,
+                                  .bc = 64,
+                                  .head_dim = 64,
+                                  .head_dim_v = 64,
+                                  .kv_splits = 4,
+                                  .v_codes = {.groups = 4, .parts = 2}};
+    struct sample_tile tile = {.c = &c, .at = {batch, 0, 0}, .cols = 64};
     const struct sample sample = {.channel = ch, .tiles = &tile, .n = 1};
     char said[SENTENCE_BYTES];
     rule.channel = ch;
@@ -146,6 +152,16 @@ static void codes_and_scales_are_read_otherwise(void **state)
     scale.rows.flat = true;
     scale.map = (struct map){.kind = MAP_PITCH, .a = 4, .b = 1};
     expect(asc_v, scale, "scales of V are read as if a head had 1 scale, not 4");
+    scale.rows.whole = true;
+    scale.map = (struct map){.kind = MAP_TURNED, .a = 2, .b = 4};
+    expect(asc_v, scale, "scales of V lie as [group][part] and are read as [part][group], of each head");
+    scale.map = (struct map){.kind = MAP_TURNED, .a = 4, .b = 2};
+    expect(asc_v, scale, "scales of V lie as [part][group] and are read as [group][part], of each head");
+    scale.map.b = 1;
+    expect(
+        asc_v, scale,
+        "V gets another scale: number i mod 4 * 1 + i / 4 where number i is wanted, counted through its head, group by "
+        "group");
 }
 
 static void rows_of_pages_and_of_descriptors(void **state)
@@ -156,7 +172,14 @@ static void rows_of_pages_and_of_descriptors(void **state)
     rows.rows.whole = rows.rows.paged = true;
     rows.map = (struct map){.kind = MAP_TURNED, .a = 16, .b = 2};
     expect(asc_k, rows, "K holds rows with their number and their head's exchanged within a page");
-    rows.rows.whole = rows.rows.paged = false;
+    rows.rows.paged = false;
+    rows.map = (struct map){.kind = MAP_BITS, .bits = 8};
+    for (int k = 0; k < 8; k++)
+        rows.map.row[k] = k == 5 ? 0 : 1u << k;
+    expect(asc_k, rows, "K holds row r mod 32 of each 64 where row r is wanted: rows 32 to 63 hold rows 0 to 31");
+    rows.map.row[6] = 0;
+    expect(asc_k, rows, "K holds row r mod 32 of each 128 where row r is wanted");
+    rows.rows.whole = false;
     rows.rows.span = 8;
     map_describe(0, MAP_PANEL_PIECES, &rows.map);
     expect(asc_k, rows,
@@ -185,10 +208,45 @@ static void maps_of_bits(void **state)
     place.map.flip = 4;
     expect(asc_u, place,
            "what the tile adds to U holds columns out of place: bit 2 of the column is bit 2 of the column inverted");
+    place.map.flip = 0;
+    place.map.row[2] = 1u << 8;
+    place.map.row[8] = 1u << 2;
+    expect(asc_s, place, "S holds columns out of place: bit 2 of the column and bit 3 of the row are exchanged");
+    place.map.row[8] = 0;
+    expect(asc_s, place,
+           "S holds columns out of place: bit 2 of the column is bit 3 of the row, bit 3 of the row is 0");
     /* Rows of a tile of four: there is no fifth one. */
     place = of(RULE_PLACE);
     place.map = (struct map){.kind = MAP_BITS, .bits = 2, .row = {2, 1}};
     expect(asc_s, place, "S holds row r' (0 2 1 3 for r = 0 to 3), column c where row r, column c is wanted");
+}
+
+static void weights_of_splits_and_narrow_sums(void **state)
+{
+    (void)state;
+    struct rule splits = of(RULE_SPLITS), sum = of(RULE_SUMMED);
+    splits.keys.condition = EVERY;
+    splits.map = (struct map){.kind = MAP_PLUS, .a = -8};
+    expect(asc_o, splits, "the splits' weights are those of row r - 8 where row r is merged");
+    splits.stays = STAYS_OF_COLUMN;
+    splits.by_m = true;
+    expect(asc_o, splits,
+           "the splits' weights exp(m) / Σ exp(m) l are, but for split c / 16 in column c, those of row r - 8 where "
+           "row r is "
+           "merged");
+    splits.stays = STAYS - 1;
+    splits.by_m = false;
+    splits.total = TOTAL_ALONE;
+    expect(asc_o, splits,
+           "the splits' weights are, of the last split alone, divided by the sum of row r - 8 where row r is merged");
+    sum.type = DTYPE_BF16;
+    sum.share = 8;
+    expect(asc_s, sum, "S is summed in bf16: rounded after every 8 elements");
+    sum.share = 1;
+    sum.cuts = true;
+    expect(asc_u, sum, "U is summed in bf16: cut off after every key");
+    sum.share = 64;
+    expect(asc_s, sum, "the sum that S is made of is cut off to bf16 before it is scaled");
 }
 
 static void what_is_read_further_on_turned_in_place_or_rounded(void **state)
@@ -225,6 +283,7 @@ int main(void)
         cmocka_unit_test(codes_and_scales_are_read_otherwise),
         cmocka_unit_test(rows_of_pages_and_of_descriptors),
         cmocka_unit_test(maps_of_bits),
+        cmocka_unit_test(weights_of_splits_and_narrow_sums),
         cmocka_unit_test(what_is_read_further_on_turned_in_place_or_rounded),
     };
     return cmocka_run_group_tests_name("oracle: search, in words", tests, NULL, NULL);
