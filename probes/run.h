@@ -238,6 +238,12 @@ struct asc_run {
     {
         return ask(asc_asked_rope, problem.rope_dim);
     }
+    /* f32 [heads], the slopes of ALiBi; elements are there in the run alone. kernel.biases says that they are taken. */
+    asc_array alibi()
+    {
+        const int64_t n = problem.heads;
+        return {const_cast<float *>(problem.alibi), ASC_F32, 1, {n}, {1}, &asked};
+    }
     /* The position of query 0 of a sequence, of which key 0 has rope_offset: what FlashAttention calls seqlen_offsets.
      */
     int32_t rope_position(int32_t sequence, int32_t query = 0)
