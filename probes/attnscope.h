@@ -317,6 +317,10 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     {                                                                                                                  \
         return ::asc_call_run(*kernel, *problem, plan, states, stream, why, size);                                     \
     }                                                                                                                  \
+    extern "C" void asc_not_linked(const char *mangled)                                                                \
+    {                                                                                                                  \
+        ::asc_decline_call(mangled);                                                                                   \
+    }                                                                                                                  \
     extern "C" void asc_describe(struct ::asc_kernel &kernel)
 #else
 #define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct ::asc_kernel &kernel)
@@ -326,7 +330,10 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
      ASC_SOURCES("merge.cu", "../common/copy.cu");
 
-   attnscope compiles and links them with it. Elsewhere this is nothing: your own build knows them. */
+   attnscope compiles and links them with it. Elsewhere this is nothing: your own build knows them. A macro chooses the
+   file of an instance: "fwd_" ASC_TEXT(INSTANCE) ".cu". */
+#define ASC_TEXT_OF(macro) #macro
+#define ASC_TEXT(macro) ASC_TEXT_OF(macro)
 template <class... Path> constexpr bool asc_sources(Path...)
 {
     return true;

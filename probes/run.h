@@ -15,7 +15,11 @@
 
 #include "probes/abi.h"
 #include "probes/types.h"
+#include <cxxabi.h>
 #include <exception> /* attnscope's builds alone: what a thrown one says */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Why the host code cannot go on: a sentence that outlives it. */
 struct asc_refusal {
@@ -91,6 +95,11 @@ template <> inline bool asc_holds<void>(int32_t)
 {
     return true;
 }
+template <class T> struct asc_is_const {
+    using no = T;
+};
+template <class T> struct asc_is_const<const T> {
+};
 template <class T> struct asc_not_const {
     using type = T;
 };
@@ -111,6 +120,16 @@ struct asc_array {
         if (!asc_holds<typename asc_not_const<T>::type>(dtype))
             throw asc_refusal{"its host code takes pointers to elements of another type than shape.dtype says"};
         return static_cast<T *>(at);
+    }
+    /* For functions that take a Tensor by reference, as outputs are; it lives until so many more were taken. */
+    template <class Tensor, class = typename Tensor::asc_tensor, class = typename asc_is_const<Tensor>::no>
+    operator Tensor &()
+    {
+        static Tensor taken[64];
+        static int n;
+        Tensor &tensor = taken[n++ % 64];
+        tensor = Tensor(static_cast<const asc_array &>(*this));
+        return tensor;
     }
     template <class Tensor, class = typename Tensor::asc_tensor> asc_array &operator=(const Tensor &tensor)
     {
@@ -237,6 +256,12 @@ struct asc_run {
     int32_t rope_dim()
     {
         return ask(asc_asked_rope, problem.rope_dim);
+    }
+    /* f32 [heads], the slopes of ALiBi; elements are there in the run alone. kernel.biases says that they are taken. */
+    asc_array alibi()
+    {
+        const int64_t n = problem.heads;
+        return {const_cast<float *>(problem.alibi), ASC_F32, 1, {n}, {1}, &asked};
     }
     /* The position of query 0 of a sequence, of which key 0 has rope_offset: what FlashAttention calls seqlen_offsets.
      */
@@ -392,6 +417,39 @@ inline bool asc_say(const char *sentence, char *why, int size)
     return false;
 }
 
+inline bool &asc_is_running() /* kernel.run */
+{
+    static bool running;
+    return running;
+}
+
+/* Where a function of C++ is called that no file has which is linked: an instance that is not built, say. `mangled` is
+   its name. Declines the problem, or, in a kernel that runs on the CPU, ends the run. */
+[[noreturn]] inline void asc_decline_call(const char *mangled)
+{
+    static char why[384];
+    int failed = 0;
+    char *name = abi::__cxa_demangle(mangled, nullptr, nullptr, &failed);
+    char *end = name ? strrchr(name, ')') : nullptr;
+    for (int depth = 1; end && end > name && depth;) { /* its parameters are left out */
+        end--;
+        depth += (*end == ')') - (*end == '(');
+    }
+    if (end)
+        *end = '\0';
+    snprintf(why, sizeof why, "%.300s is called, and no file that is linked has it (ASC_SOURCES)",
+             name ? name : mangled);
+    free(name);
+#ifdef SIMT_DEVICE_H
+    simt_not_linked(why);
+#endif
+    if (!asc_is_running()) { /* a launch function, which nothing is thrown out of */
+        fprintf(stderr, "%s\n", why);
+        abort();
+    }
+    throw asc_refusal{why};
+}
+
 /* Calls kernel.run: for the run itself, or, where `plan` is given, as a rehearsal that fills it but for the threads.
    states: what run.deal() fills, -1 before; or NULL. False: it declines, with a sentence in `why`. */
 inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, asc_plan *plan, int32_t *states,
@@ -401,6 +459,7 @@ inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, a
     const char *sentence = nullptr;
     run.plan.br = kernel.br;
     run.plan.bc = kernel.bc;
+    asc_is_running() = true;
     try {
         kernel.run(run);
         if (plan) {

@@ -4,6 +4,7 @@
 #include "engine/build/cache.h"
 #include "engine/build/diagnose.h"
 #include "engine/build/inputs.h"
+#include "engine/build/link_stub.h"
 #include "engine/build/mirror.h"
 #include "engine/build/scan.h"
 #include "engine/scenario/scenario.h"
@@ -39,14 +40,14 @@ bool runner_built_before(const struct runner_spent *spent)
     return spent->step[STEP_READING] > 0 && !(spent->step[STEP_LINKING] > 0);
 }
 
-static struct diagnose names_of(const struct build_job *job, int source)
+struct diagnose build_names(const struct build_job *job, int source)
 {
     return (struct diagnose){job->sources[source].named, job->sources[source].user, job->without_header};
 }
 
 static void log_lines(const struct build_job *job, const char *said, bool cached)
 {
-    const struct diagnose names = names_of(job, 0);
+    const struct diagnose names = build_names(job, 0);
     char *rest = NULL;
     size_t lines = 0;
     if (!job->progress || !job->progress->log || !said)
@@ -59,8 +60,7 @@ static void log_lines(const struct build_job *job, const char *said, bool cached
     free(text);
 }
 
-/* Logs what a tool said, and keeps it for the next build that finds the program made. */
-static void take_words(struct build_job *job, const char *said)
+void build_take_words(struct build_job *job, const char *said)
 {
     const size_t n = job->words ? strlen(job->words) : 0, n_said = said ? strlen(said) : 0;
     char *words = n_said ? realloc(job->words, n + n_said + 1) : NULL;
@@ -142,8 +142,8 @@ static int prepare_source(struct build_job *job, struct err *err)
     return job->request->patch && *job->request->patch ? apply_patch(job, err) : 0;
 }
 
-/* Runs the compiler with the job's arguments and these, NULL-terminated. */
-static int compile(struct build_job *job, const char *const *more, struct process_output *output, struct err *err)
+int build_compile(const struct build_job *job, const char *const *more, const struct runner_progress *progress,
+                  struct process_output *output, struct err *err)
 {
     const char *argv[BUILD_ARGUMENTS_MAX + 9];
     char folder[PATH_MAX], map[PATH_MAX + 32];
@@ -158,7 +158,7 @@ static int compile(struct build_job *job, const char *const *more, struct proces
     while (*more)
         argv[n++] = *more++;
     argv[n] = NULL;
-    return process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, output, err);
+    return process_capture(argv, BUILD_COMPILE_LIMIT_S, progress, output, err);
 }
 
 static void tell_files(const struct build_job *job, const char *text)
@@ -183,32 +183,53 @@ static int compiler_version(const struct build_job *job, struct process_output *
     return 0;
 }
 
+/* A string of C at *at, or several with blanks between, which the compiler makes one of: without its quotes into `out`.
+ */
+static bool read_literal(const char **at, char *out, size_t size)
+{
+    size_t n = 0;
+    const char *from = *at;
+    if (*from != '"')
+        return false;
+    while (*from == '"') {
+        for (from++; *from && *from != '"'; from++)
+            if (n + 1 < size)
+                out[n++] = *from;
+        from += *from == '"';
+        from += strspn(from, " \n");
+    }
+    out[n] = '\0';
+    *at = from;
+    return true;
+}
+
+static int add_source(struct build_job *job, const char *name, struct err *err)
+{
+    char user[600], path[600];
+    const char *kernel = job->request->kernel;
+    if (job->n_sources == BUILD_SOURCES_MAX)
+        return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names more than %d files", BUILD_SOURCES_MAX - 1);
+    const int n = snprintf(user, sizeof user, "%.*s%s", *name == '/' ? 0 : path_folder(kernel), kernel, name);
+    if (n < 0 || (size_t)n >= sizeof user)
+        return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names a path that is too long");
+    if (access(user, R_OK) != 0)
+        return err_errno(err, user, "ASC_SOURCES names it");
+    const bool copied = job->mirror[0] && build_place(job, user, path) == 0;
+    set_source(job, job->n_sources++, copied ? path : user, user);
+    return 0;
+}
+
 /* asc_sources("merge.cu", ...), as ASC_SOURCES expands to: paths from the folder of the kernel's file. */
 static int find_sources(struct build_job *job, const char *text, struct err *err)
 {
     static const char open[] = "asc_sources(\"";
-    const char *kernel = job->request->kernel;
-    const int n_folder = path_folder(kernel);
-    for (const char *at = text; (at = strstr(at, open)); at++)
-        for (const char *name = at + sizeof open - 1, *end; (end = strchr(name, '"'));) {
-            char user[600], path[600];
-            if (job->n_sources == BUILD_SOURCES_MAX)
-                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names more than %d files", BUILD_SOURCES_MAX - 1);
-            const int n =
-                snprintf(user, sizeof user, "%.*s%.*s", *name == '/' ? 0 : n_folder, kernel, (int)(end - name), name);
-            if (n < 0 || (size_t)n >= sizeof user)
-                return err_set(err, ERR_BUILD, kernel, "ASC_SOURCES names a path that is too long");
-            if (access(user, R_OK) != 0)
-                return err_errno(err, user, "ASC_SOURCES names it");
-            const bool copied = job->mirror[0] && build_place(job, user, path) == 0;
-            set_source(job, job->n_sources++, copied ? path : user, user);
-            const char *next = end + 1 + strspn(end + 1, " \n");
-            if (*next != ',')
-                break;
-            next += 1 + strspn(next + 1, " \n");
-            if (*next != '"')
-                break;
-            name = next + 1;
+    char name[600];
+    for (const char *at = text; (at = strstr(at, open)) != NULL;)
+        for (at += sizeof open - 2; read_literal(&at, name, sizeof name);) {
+            if (add_source(job, name, err))
+                return -1;
+            at += *at == ',';
+            at += strspn(at, " \n");
         }
     return 0;
 }
@@ -221,10 +242,10 @@ static int run_preprocessor(struct build_job *job, int source, struct process_ou
         more[n++] = *argument;
     more[n++] = job->sources[source].path;
     more[n] = NULL;
-    return compile(job, more, output, err);
+    return build_compile(job, more, job->progress, output, err);
 }
 
-static void rename_output(const struct build_job *job, struct process_output *output)
+void build_rename_output(const struct build_job *job, struct process_output *output)
 {
     if (job->mirror[0] && output->out)
         output->n_out = mirror_rename(job->mirror, output->out);
@@ -265,12 +286,12 @@ static int preprocess(struct build_job *job, int source, struct process_output *
         if (again < 0)
             return -1;
     }
-    rename_output(job, output);
+    build_rename_output(job, output);
     if (output->out)
         tell_files(job, output->out); /* of one that failed as far as it came */
     if (output->status == 0)
         return 0;
-    const struct diagnose names = names_of(job, source);
+    const struct diagnose names = build_names(job, source);
     diagnose_compiler(&names, output->err, err);
     process_output_free(output);
     return -1;
@@ -309,11 +330,24 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
     return 0;
 }
 
+/* What is compiled, once its source was scanned. */
+static void look_at_source(struct build_job *job, int source, const char *text)
+{
+    job->sources[source].cute = strstr(text, "/cute/") != NULL;
+    const char *rewritten = job->sources[source].rewritten;
+    struct cache_key *key = cache_key_new();
+    if (!key)
+        return;
+    cache_key_add_text(key, rewritten ? rewritten : text);
+    cache_key_finish(key, job->sources[source].hash);
+}
+
 /* Reads the other translation units; their text joins that of the first, so that a change in any is a change. */
 static int read_others(struct build_job *job, struct process_output *text, struct err *err)
 {
     if (find_sources(job, text->out, err))
         return -1;
+    look_at_source(job, 0, text->out);
     for (int i = 1; i < job->n_sources; i++) {
         struct process_output other;
         if (job->progress && job->progress->reads)
@@ -334,6 +368,7 @@ static int read_others(struct build_job *job, struct process_output *text, struc
         }
         const int failed =
             all ? scan(job, i, other.out, err) : err_no_memory(err, job->sources[i].user, "the preprocessed source");
+        look_at_source(job, i, other.out);
         process_output_free(&other);
         if (failed)
             return -1;
@@ -390,11 +425,29 @@ static void add_link_arguments(const struct build_job *job, struct cache_key *ke
             add_library(job, job->link_arguments[i] + 2, key);
 }
 
-static int make_key(const struct build_job *job, const struct process_output *text,
-                    const struct process_output *version, char hex[33], struct err *err)
+static void add_arguments(const struct build_job *job, struct cache_key *key)
+{
+    for (int i = 0; i < job->n_arguments; i++)
+        cache_key_add_text(key, job->arguments[i]);
+}
+
+/* The keys of the program and of its objects. */
+static int make_key(struct build_job *job, const struct process_output *text, const struct process_output *version,
+                    char hex[33], struct err *err)
 {
     const int abi = ASC_ABI_VERSION;
     struct cache_key *key = cache_key_new();
+    for (int i = 0; i < job->n_sources; i++) {
+        struct cache_key *object = job->sources[i].hash[0] ? cache_key_new() : NULL;
+        if (!object)
+            continue;
+        cache_key_add_text(object, job->sources[i].hash);
+        cache_key_add_text(object, job->sources[i].named);
+        cache_key_add(object, version->out, version->n_out);
+        add_arguments(job, object);
+        add_surroundings(job, object);
+        cache_key_finish(object, job->sources[i].hash);
+    }
     if (!key)
         return err_no_memory(err, job->request->kernel, "the key of the cache");
     cache_key_add(key, &abi, sizeof abi);
@@ -404,8 +457,7 @@ static int make_key(const struct build_job *job, const struct process_output *te
         if (job->sources[i].rewritten)
             cache_key_add_text(key, job->sources[i].rewritten);
     cache_key_add(key, version->out, version->n_out);
-    for (int i = 0; i < job->n_arguments; i++)
-        cache_key_add_text(key, job->arguments[i]);
+    add_arguments(job, key);
     for (const char *const *flag = job->tools->link_flags; *flag; flag++)
         cache_key_add_text(key, *flag);
     add_link_arguments(job, key);
@@ -426,92 +478,39 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
     struct process_output output;
     if (process_capture(argv, BUILD_COMPILE_LIMIT_S, job->progress, &output, err))
         return -1;
-    rename_output(job, &output);
+    build_rename_output(job, &output);
     int failed = output.status;
-    const struct diagnose names = names_of(job, 0);
+    const struct diagnose names = build_names(job, 0);
     if (failed)
         diagnose_linker(&names, output.err, err);
     else
-        take_words(job, output.err);
+        build_take_words(job, output.err);
     process_output_free(&output);
     return failed ? -1 : 0;
 }
 
-/* nvcc --time: "file , phase , ... , milliseconds , ms" a line, below one of titles. */
-static void tell_parts(const struct build_job *job, char *text)
+int build_link(struct build_job *job, const char *object, const char *work, const char *const *argv, int n,
+               struct err *err)
 {
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        const char *name = strchr(line, ',');
-        char *unit = strrchr(line, ',');
-        if (!name || unit == name || !strstr(unit, "ms"))
-            continue;
-        *unit = '\0';
-        const char *number = strrchr(line, ',');
-        char phase[40];
-        if (number > name && sscanf(name + 1, " %39[^,]", phase) == 1) {
-            for (size_t n = strlen(phase); n && phase[n - 1] == ' ';)
-                phase[--n] = '\0';
-            job->progress->part(job->progress->ctx, phase, 1e-3 * strtod(number + 1, NULL));
-        }
-    }
-}
-
-static void tell_times(const struct build_job *job, const char *path)
-{
-    char *text = NULL;
-    if (cache_read_text(path, "the compiler's times", &text, NULL) == 0)
-        tell_parts(job, text);
-    free(text);
-}
-
-static int compile_source(struct build_job *job, int source, const char *work, const char *object, struct err *err)
-{
-    const char *text = job->sources[source].rewritten;
-    char rewritten[640], times[640];
-    const char *more[] = {"-c", job->sources[source].path, "-o", object, NULL, NULL, NULL};
-    const bool timed = job->tools->time_flag && job->progress && job->progress->part;
-    struct process_output output;
-    if (timed) {
-        snprintf(times, sizeof times, "%s/times%d.csv", work, source);
-        more[4] = job->tools->time_flag;
-        more[5] = times;
-    }
-    if (text) {
-        static const char name[] = "kernel.ii";
-        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", object, NULL};
-        snprintf(rewritten, sizeof rewritten, "%s/%s", work, name);
-        memcpy(more, preprocessed, sizeof preprocessed);
-        if (cache_write_text(work, name, text, err))
-            return -1;
-    }
-    if (compile(job, more, &output, err))
+    char text[640], missing[640], archive[640], folder[640];
+    const char *const assemble[] = {"g++", "-c", text, "-o", missing, NULL};
+    const char *const pack[] = {"ar", "rcsD", archive, missing, NULL};
+    const char *all[BUILD_LINK_ARGUMENTS_MAX + 48];
+    snprintf(text, sizeof text, "%s/missing.s", work);
+    snprintf(missing, sizeof missing, "%s/missing.o", work);
+    snprintf(archive, sizeof archive, "%s/missing.a", work);
+    snprintf(folder, sizeof folder, "-L%s", work);
+    const int functions = link_stub_missing(object, text, err);
+    if (functions < 0 || (functions && (build_run_linker(job, assemble, err) || build_run_linker(job, pack, err))))
         return -1;
-    rename_output(job, &output);
-    const int failed = output.status;
-    if (timed && !failed)
-        tell_times(job, times);
-    const struct diagnose names = names_of(job, source);
-    if (failed)
-        diagnose_compiler(&names, output.err, err);
-    else
-        take_words(job, output.err);
-    process_output_free(&output);
-    return failed ? -1 : 0;
-}
-
-/* Compiles every source; what comes of several becomes one object, as the link's steps have it. */
-static int make_object(struct build_job *job, const char *work, const char *object, struct err *err)
-{
-    char parts[BUILD_SOURCES_MAX][640];
-    const char *argv[BUILD_SOURCES_MAX + 6] = {"ld", "-r", "--unique", "-o", object};
-    for (int i = 0; i < job->n_sources; i++) {
-        snprintf(parts[i], sizeof parts[i], "%s/part%d.o", work, i);
-        argv[5 + i] = parts[i];
-        if (compile_source(job, i, work, job->n_sources > 1 ? parts[i] : object, err))
-            return -1;
+    memcpy(all, argv, (size_t)n * sizeof *argv);
+    if (functions) { /* what the C++ library has is its */
+        all[n++] = "-lstdc++";
+        all[n++] = folder;
+        all[n++] = "-l:missing.a";
     }
-    return job->n_sources > 1 ? build_run_linker(job, argv, err) : 0;
+    all[n] = NULL;
+    return build_run_linker(job, all, err);
 }
 
 /* Compiles and links in `work`, then moves the program to its place. */
@@ -521,7 +520,7 @@ static int make_program(struct build_job *job, const char *work, struct err *err
     snprintf(object, sizeof object, "%s/kernel.o", work);
     snprintf(program, sizeof program, "%s/program", work);
     runner_report(job->progress, STEP_COMPILING, 0, 0);
-    if (make_object(job, work, object, err))
+    if (build_objects(job, work, object, err))
         return -1;
     runner_report(job->progress, STEP_LINKING, 0, 0);
     if (job->tools->link(job, object, work, program, err))
@@ -547,8 +546,7 @@ static int make_signature(const struct build_job *job, char hex[33])
     cache_key_add_text(key, job->mirror);
     add_link_arguments(job, key);
     add_surroundings(job, key);
-    for (int i = 0; i < job->n_arguments; i++)
-        cache_key_add_text(key, job->arguments[i]);
+    add_arguments(job, key);
     cache_key_finish(key, hex);
     return 0;
 }

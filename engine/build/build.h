@@ -2,6 +2,7 @@
 #ifndef BUILD_BUILD_H
 #define BUILD_BUILD_H
 
+#include "engine/build/diagnose.h"
 #include "engine/build/patch.h"
 #include "engine/build/process.h"
 #include "engine/build/runner.h"
@@ -19,6 +20,8 @@ struct build_source {
     char user[600];  /* as the user knows it */
     char named[600]; /* as it is called in what the compiler wrote, once mirror_rename() is through with it */
     char *rewritten; /* owned: what is compiled in its place; NULL: the file itself */
+    char hash[33];   /* of all that decides its object; "": not known */
+    bool cute;       /* it reads headers of CuTe */
 };
 
 struct build_job {
@@ -57,6 +60,9 @@ struct toolchain {
     bool scan_gpu_only;            /* what only a GPU can run is refused */
     /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
     const char *map_folder;
+    /* Of sources with CuTe in them, where the user does not say: a quarter of the compiler's time less, a sixth of the
+       kernel's more. NULL: none. */
+    const char *cute_flag;
     const char
         *time_flag;      /* a file name behind it: the compiler writes there what its parts took; NULL: there is none */
     const char *missing; /* what is said where there is no such compiler */
@@ -86,8 +92,25 @@ void build_add_path(struct build_job *job, const char *format, ...) __attribute_
 /* "-Lfolder" of attnscope's libraries, where libjansson.a stands if there was one to copy. */
 void build_library_folder(const struct build_job *job, char *flag, size_t size);
 
+struct diagnose build_names(const struct build_job *job, int source);
+/* Logs what a tool said, and keeps it for the next build that finds the program made. */
+void build_take_words(struct build_job *job, const char *said);
+void build_rename_output(const struct build_job *job, struct process_output *output); /* mirror.h */
+/* Runs the compiler with the job's arguments and these, NULL-terminated. */
+int build_compile(const struct build_job *job, const char *const *more, const struct runner_progress *progress,
+                  struct process_output *output, struct err *err);
+/* Compiles every source in the folder `work`, several at once; what comes of several becomes one object, as the link's
+   steps have it. */
+int build_objects(struct build_job *job, const char *work, const char *object, struct err *err);
+
 /* Runs a linker's command line, NULL-terminated; its words become *err at the user's line, or are logged. */
 int build_run_linker(struct build_job *job, const char *const *argv, struct err *err);
+
+/* The last step, argv of n words: links what was compiled in the folder `work` into one object. A C++ function that is
+   called and stands nowhere is no error here: it declines where it is called, by its name. An instance that is not
+   built is one. */
+int build_link(struct build_job *job, const char *object, const char *work, const char *const *argv, int n,
+               struct err *err);
 
 /* g++ arguments, NULL-terminated, before
      -I<root> -I<root>/engine/simt/include -include <root>/engine/simt/include/simt_device.h

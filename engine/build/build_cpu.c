@@ -109,7 +109,7 @@ static int link_program(struct build_job *job, const char *object, const char *w
         argv[n++] = job->link_arguments[i];
     for (const char *const *flag = simt_link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 31; flag++)
         argv[n++] = *flag;
-    return build_run_linker(job, argv, err);
+    return build_link(job, object, work, argv, n, err);
 }
 
 static const char *const preprocess[] = {"-E", "-dI", NULL};
@@ -120,6 +120,7 @@ const struct toolchain toolchain_cpu = {
     .preprocess = preprocess,
     .scan_gpu_only = true,
     .map_folder = "-fdebug-prefix-map",
+    .cute_flag = "-O1",
     .missing = "the compiler was not found: install the package g++ (apt install g++)",
     .lacks_flag = lacks_flag,
     .find_compiler = find_compiler,
@@ -133,9 +134,10 @@ const char *const simt_compile_flags[] = {
     "-std=c++17",
     "-O1",
     "-g1", /* files, lines and calls: half of what -g takes to compile CuTe is variables, which nothing here reads */
-    "-ftrack-macro-expansion=0", /* an error in a probe stands at the probe's line, not inside its macro */
-    "-fno-working-directory",    /* the preprocessed text must not name the folder: it is hashed */
-    "-fno-omit-frame-pointer",   /* who called what issued a cp.async (copies.c) */
+    "--param=ggc-min-heapsize=524288", /* KiB before it collects garbage, which took CuTe a tenth of its time */
+    "-ftrack-macro-expansion=0",       /* an error in a probe stands at the probe's line, not inside its macro */
+    "-fno-working-directory",          /* the preprocessed text must not name the folder: it is hashed */
+    "-fno-omit-frame-pointer",         /* who called what issued a cp.async (copies.c) */
     "-fno-pie",
     "-fno-extern-tls-init",
     "-fno-strict-aliasing",

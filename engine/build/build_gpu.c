@@ -91,7 +91,6 @@ static void add_arguments(struct build_job *job)
 static int link_program(struct build_job *job, const char *object, const char *work, const char *program,
                         struct err *err)
 {
-    (void)work;
     char folder[620], architecture[32], device[16];
     build_library_folder(job, folder, sizeof folder);
     device_architecture(job->request->gpu, device, sizeof device);
@@ -109,7 +108,7 @@ static int link_program(struct build_job *job, const char *object, const char *w
         argv[n++] = job->link_arguments[i];
     for (const char *const *flag = job->tools->link_flags; *flag && n < BUILD_LINK_ARGUMENTS_MAX + 39; flag++)
         argv[n++] = *flag;
-    return build_run_linker(job, argv, err);
+    return build_link(job, object, work, argv, n, err);
 }
 
 static const char *const preprocess[] = {"-E", NULL};

@@ -7,10 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* MISSING_CODE calls asc_not_linked() in the place of its caller, with the name as the argument (ABI of the machine).
+ */
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
+#define IS_CALL(type) ((type) == R_X86_64_PLT32)
+#define MISSING_CODE "    leaq 1f(%%rip), %%rdi\n    jmp asc_not_linked@PLT\n"
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
+#define IS_CALL(type) ((type) == R_AARCH64_CALL26 || (type) == R_AARCH64_JUMP26)
+#define MISSING_CODE "    adr x0, 1f\n    b asc_not_linked\n"
 #else
 #error "the CPU executor runs on x86-64 and aarch64"
 #endif
@@ -171,7 +177,79 @@ int link_stub_spread(const char *object_path, struct err *err)
     return rc;
 }
 
-int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err)
+/* A function of C++ that is none of the language's own: those the C++ library has. */
+static bool is_own_function(const char *name)
+{
+    static const char *const library[] = {
+        "_ZSt", "_ZNSt", "_ZNKSt", "_ZNS", "_ZNKS",         "_Zn",
+        "_Zd",  "_ZT",   "_ZG",    "_ZZ",  "_ZN9__gnu_cxx", "_ZN10__cxxabiv1",
+    };
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+        if (strncmp(name, library[i], strlen(library[i])) == 0)
+            return false;
+    return strncmp(name, "_Z", 2) == 0 && name_ok(name);
+}
+
+/* What the section's relocations call and this object does not have: how many; called: a mark for each symbol. */
+static int missing_of(const struct object *o, const Elf64_Ehdr *header, const Elf64_Shdr *section,
+                      unsigned char *called, uint64_t n_symbols, FILE *out, struct err *err)
+{
+    int n = 0;
+    const uint64_t count = section->sh_size / sizeof(Elf64_Rela);
+    const unsigned char *relocations = object_at(o, section->sh_offset, count, sizeof(Elf64_Rela));
+    if (section->sh_link >= o->n_sections || !relocations)
+        return err_set(err, ERR_BUILD, o->path, "relocations past the end of the file");
+    const Elf64_Shdr symtab = section_get(o, header, section->sh_link);
+    const Elf64_Shdr strings = section_get(o, header, symtab.sh_link < o->n_sections ? symtab.sh_link : 0);
+    const unsigned char *symbols = object_at(o, symtab.sh_offset, symtab.sh_size, 1);
+    const char *names = (const char *)object_at(o, strings.sh_offset, strings.sh_size, 1);
+    if (!symbols || !names || !strings.sh_size || names[strings.sh_size - 1])
+        return err_set(err, ERR_BUILD, o->path, "a symbol table past the end of the file");
+    for (uint64_t i = 0; i < count; i++) {
+        Elf64_Rela relocation;
+        Elf64_Sym symbol;
+        memcpy(&relocation, relocations + i * sizeof relocation, sizeof relocation);
+        const uint64_t at = ELF64_R_SYM(relocation.r_info);
+        if (!IS_CALL(ELF64_R_TYPE(relocation.r_info)) || at >= n_symbols || at >= symtab.sh_size / sizeof symbol ||
+            called[at])
+            continue;
+        called[at] = 1;
+        memcpy(&symbol, symbols + at * sizeof symbol, sizeof symbol);
+        const char *name = symbol.st_name < strings.sh_size ? names + symbol.st_name : "";
+        if (symbol.st_shndx != SHN_UNDEF || !is_own_function(name))
+            continue;
+        fprintf(out, "    .weak %s\n    .type %s, %%function\n%s:\n" MISSING_CODE "1:  .asciz \"%s\"\n    .balign 16\n",
+                name, name, name, name);
+        n++;
+    }
+    return n;
+}
+
+static int missing_write(struct object *o, FILE *out, struct err *err)
+{
+    Elf64_Ehdr header;
+    uint64_t n_symbols = 0;
+    if (header_get(o, &header, err))
+        return -1;
+    for (uint64_t i = 0; i < o->n_sections; i++) {
+        const Elf64_Shdr section = section_get(o, &header, i);
+        n_symbols = section.sh_type == SHT_SYMTAB ? section.sh_size / sizeof(Elf64_Sym) : n_symbols;
+    }
+    unsigned char *called = calloc(n_symbols + 1, 1);
+    int all = called ? 0 : err_no_memory(err, o->path, "its symbols");
+    fputs("    .text\n", out);
+    for (uint64_t i = 0; i < o->n_sections && all >= 0; i++) {
+        const Elf64_Shdr section = section_get(o, &header, i);
+        const int n = section.sh_type == SHT_RELA ? missing_of(o, &header, &section, called, n_symbols, out, err) : 0;
+        all = n < 0 ? -1 : all + n;
+    }
+    fputs("    .section .note.GNU-stack, \"\", %progbits\n", out);
+    free(called);
+    return all;
+}
+
+static int write_from(const char *object_path, const char *out_asm_path,
+                      int write(struct object *o, FILE *out, struct err *err), struct err *err)
 {
     struct object o = {0};
     if (object_read(&o, object_path, err)) {
@@ -183,12 +261,22 @@ int link_stub_write(const char *object_path, const char *out_asm_path, struct er
         free(o.bytes);
         return err_errno(err, out_asm_path, "cannot write the link stub");
     }
-    int rc = stub_write(&o, out, err);
+    int rc = write(&o, out, err);
     free(o.bytes);
     const int bad = ferror(out);
-    if ((fclose(out) || bad) && !rc)
+    if ((fclose(out) || bad) && rc >= 0)
         rc = err_errno(err, out_asm_path, "cannot write the link stub");
-    if (rc)
+    if (rc < 0)
         remove(out_asm_path);
     return rc;
+}
+
+int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err)
+{
+    return write_from(object_path, out_asm_path, stub_write, err);
+}
+
+int link_stub_missing(const char *object_path, const char *out_asm_path, struct err *err)
+{
+    return write_from(object_path, out_asm_path, missing_write, err);
 }

@@ -397,6 +397,14 @@ void simt_gpu_only(const char *what, const char *file, int line)
     traps_end();
 }
 
+void simt_not_linked(const char *sentence)
+{
+    if (!simt_tls.self) /* host code: it declines */
+        return;
+    report_raise(EVENT_TRAP, true, NULL, 0, NULL, "%s", sentence);
+    traps_end();
+}
+
 /* glibc's assert() ends here; the program's definition wins over the library's. */
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)

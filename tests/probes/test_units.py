@@ -83,6 +83,29 @@ class Units(unittest.TestCase):
         self.assertIn("units/nowhere.cu", text)
         self.assertIn("ASC_SOURCES", text)
 
+    def test_a_function_that_is_in_no_file(self):
+        """It links, since the call may never happen; where it does, its name is said. Of C it is a link error, as a variable is."""
+        self.change("attention.cu", "    const char *failed = ",
+                    "    if (problem->q_len == 51)\n        nowhere<float, 3>(*problem);\n    const char *failed = ")
+        self.change("attention.cu", "static const char *plan", "template <class T, int N> void nowhere(const asc_problem &);\n"
+                    "static const char *plan")
+        self.assertEqual(self.run_it()[0], 0)
+        status, text = self.run_it("--set", "shape.q_len=51")
+        self.assertEqual(status, 3, text)
+        self.assertIn("void nowhere<float, 3> is called, and no file that is linked has it", text)
+        self.change("attention.cu", "template <class T, int N> void nowhere(const asc_problem &);", "extern int nowhere;")
+        self.change("attention.cu", "nowhere<float, 3>(*problem)", "nowhere++")
+        status, text = self.run_it()
+        self.assertEqual(status, 3, text)
+        self.assertIn("undefined reference to `nowhere'", text)
+
+    def test_a_name_of_a_file_in_parts(self):
+        self.change("attention.cu", '"scores.cu"', '"sco" ASC_TEXT(WHICH) ".cu"')
+        self.assertEqual(self.run_it("-D", "WHICH=res")[0], 0)
+        status, text = self.run_it("-D", "WHICH=pe")
+        self.assertEqual(status, 3, text)
+        self.assertIn("units/scope.cu", text)
+
     def test_a_copy_of_the_header(self):
         shutil.copy(ROOT / "build/include/attnscope.h", self.path)
         self.assertEqual(self.run_it()[0], 0)

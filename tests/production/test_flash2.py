@@ -30,6 +30,29 @@ BEHIND = {
 }
 
 
+OPTIONS = "DROPOUT", "ALIBI", "LOCAL", "SOFTCAP", "UNEVEN_K"
+
+
+def instance(file="hdim64_fp16", sms=1, having=""):
+    """The defines and flags that compile it alone: its options are FlashAttention's own; of more than one SM it splits KV."""
+    left_out = [f"flags = -DFLASHATTENTION_DISABLE_{option}" for option in OPTIONS if option != having]
+    return (f"FLASH={file} FLASH_P=ASC_{'BF16' if 'bf16' in file else 'F16'} FLASH_SMS={sms}",
+            "\n".join(left_out).removeprefix("flags = "))
+
+
+# Which of the mistakes that are planted is made; on the CPU one build has them all.
+PLANTED = """
+#ifdef SIMT_HOST
+#include <stdlib.h>
+static const int planted = getenv("FLASH_PLANTED") ? atoi(getenv("FLASH_PLANTED")) : 0;
+#elif defined(FLASH_PLANTED)
+constexpr int planted = FLASH_PLANTED;
+#else
+constexpr int planted = 0;
+#endif
+"""
+
+
 def add_probes(folder):
     path = folder / "flash_fwd_kernel.h"
     text = flash.add_lines(path.read_text(encoding="utf-8"), BEFORE, BEHIND)
@@ -44,49 +67,54 @@ class Sources(flash.Sources):
     kernel, backend, includes = "flash2.cu", os.environ.get("FLASH_BACKEND", "cpu"), (FOLDER / "csrc/cutlass/include",)
 
     def setUp(self):
-        self.copy_headers(SOURCES / "*.h", SOURCES / "*.cuh")
+        self.copy_headers(SOURCES / "*.h", SOURCES / "*.cuh", SOURCES / "flash_fwd_*.cu", SOURCES.parent / "flash_api.cpp")
         add_probes(self.copy)
+
+    def run_it(self, keys, *arguments, defines="", planted=0):
+        defines, self.flags = defines or instance()
+        return super().run_it(keys + "\nlayout = BLHD", *arguments, defines=defines, planted=planted)
 
 
 class Clean(Sources):
     def test_plain(self):
         keys = "[shape]\nheads = 4\nkv_heads = 2\nq_len = 256"
         for arguments in ((), ("--checks",))[:1 if self.backend == "gpu" else 2]:
-            text = self.clean(keys, *arguments, defines="FLASH_IsEvenMNConst=1")
+            text = self.clean(keys, *arguments)
             self.assertNotIn("event:", text)
 
-    def test_tails_and_other_layout(self):
-        self.clean("[shape]\nheads = 2\nbatch = 2\nq_len = 300\nkv_len = 333\nlayout = BLHD")
+    def test_tails(self):
+        self.clean("[shape]\nheads = 2\nbatch = 2\nq_len = 300\nkv_len = 333")
 
     def test_causal(self):
         """Both tails, and rows without any key."""
         for lengths in ("q_len = 300\nkv_len = 333", "q_len = 400\nkv_len = 130"):
-            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines="FLASH_CAUSAL=1")
+            self.clean("[shape]\nheads = 4\nkv_heads = 2\ncausal = bottom-right\n" + lengths, defines=instance("hdim64_fp16_causal"))
 
     def test_bf16(self):
-        self.clean("[shape]\nheads = 2\nq_len = 300\ncausal = bottom-right\ndtype = bf16", defines="FLASH_CAUSAL=1")
+        self.clean("[shape]\nheads = 2\nq_len = 300\ncausal = bottom-right\ndtype = bf16", defines=instance("hdim64_bf16_causal"))
 
     def test_head_dim_128(self):
         for dtype in ("f16", "bf16"):
-            self.clean(f"[shape]\nheads = 2\nq_len = 200\nhead_dim = 128\ndtype = {dtype}")
+            self.clean(f"[shape]\nheads = 2\nq_len = 200\nhead_dim = 128\ndtype = {dtype}",
+                       defines=instance("hdim128_bf16" if dtype == "bf16" else "hdim128_fp16"))
 
     def test_window(self):
-        self.clean("[shape]\nheads = 2\nq_len = 300\nwindow = 70,20", defines="FLASH_Is_local=1")
+        self.clean("[shape]\nheads = 2\nq_len = 300\nwindow = 70,20", defines=instance(having="LOCAL"))
 
     def test_softcap(self):
-        self.clean("[shape]\nheads = 2\nq_len = 300\nsoftcap = 20", defines="FLASH_Is_softcap=1", exact=False)
+        self.clean("[shape]\nheads = 2\nq_len = 300\nsoftcap = 20", defines=instance(having="SOFTCAP"), exact=False)
 
     def test_alibi(self):
-        self.clean("[shape]\nheads = 2\nq_len = 300\nalibi = yes", defines="FLASH_Has_alibi=1", exact=False)
+        self.clean("[shape]\nheads = 2\nq_len = 300\nalibi = yes", defines=instance(having="ALIBI"), exact=False)
         self.clean("[shape]\nheads = 2\nq_len = 300\nalibi = yes\ncausal = bottom-right",
-                   defines="FLASH_Has_alibi=1 FLASH_CAUSAL=1", exact=False)
+                   defines=instance("hdim64_fp16_causal", having="ALIBI"), exact=False)
 
     def test_split_kv(self):
         """And its merge, which writes LSE by eight rows: one that is no multiple of it is overrun, and that is said."""
-        self.clean("[shape]\nheads = 2\nq_len = 72\nkv_len = 1100", defines="FLASH_SPLITS=3", exact=False)
+        self.clean("[shape]\nheads = 2\nq_len = 72\nkv_len = 1100", defines=instance("split_hdim64_fp16", sms=6), exact=False)
         if self.backend == "gpu":
             return
-        status, text = self.run_it("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines="FLASH_SPLITS=3")
+        status, text = self.run_it("[shape]\nheads = 2\nq_len = 70\nkv_len = 1100", defines=instance("split_hdim64_fp16", sms=6))
         self.assertEqual(status, 3, text)
         self.assertIn("past the end of LSE", text)
 
@@ -122,10 +150,11 @@ class Mistakes(Sources):
     def setUp(self):
         super().setUp()
         self.plant(MISTAKES)
+        flash.change(self.copy / "namespace_config.h", "#pragma once\n", "#pragma once\n" + PLANTED)
 
     def planted(self, number, *arguments):
         return self.run_it("[shape]\nheads = 4\nkv_heads = 2\nq_len = 300\nkv_len = 333\ncausal = bottom-right",
-                           *arguments, defines="FLASH_CAUSAL=1", planted=number)
+                           *arguments, defines=instance("hdim64_fp16_causal"), planted=number)
 
     def test_each_is_found(self):
         """The first run is of none, and builds on the CPU what all others run. On a GPU the last two, a wait and a barrier

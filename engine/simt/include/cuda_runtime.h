@@ -330,6 +330,14 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blo
     return cudaSuccess;
 }
 
+/* No stream is ever captured into a graph. */
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
+static inline cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *status)
+{
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
 static inline cudaError_t cudaStreamDestroy(cudaStream_t)
 {
     return cudaSuccess;

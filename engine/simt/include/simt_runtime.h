@@ -189,6 +189,8 @@ void simt_write_lane(int lane, void *to, const void *from, size_t bytes, const c
 void simt_trap(const char *file, int line) __attribute__((noreturn));
 /* What the executor does not have was reached: ends the process. */
 void simt_gpu_only(const char *what, const char *file, int line) __attribute__((noreturn));
+/* Ends the process where a kernel calls a function that is not there; returns where host code does. */
+void simt_not_linked(const char *sentence);
 
 #ifdef __cplusplus
 }
