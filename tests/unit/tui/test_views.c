@@ -490,6 +490,8 @@ static void too_small(void **state)
     (void)state;
     struct session *s = failing();
     assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "terminal too small: need 60x16, have"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, session_verdict_word(s))); /* the answer all the same */
+    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "q leaves"));
     assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "40x10"));
     session_free(s);
 }
