@@ -35,19 +35,20 @@ bool trace_keeps_writers(const struct trace *t)
     return t->writers || layout_keeps_writers(&t->layout);
 }
 
-bool trace_writer(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col,
-                  struct trace_writer *out)
+/* As abi.h has them; 0: nobody recorded the element, or it is not known who. */
+static uint32_t element_of(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col,
+                           const uint32_t **head_of)
 {
     const struct asc_channel_map *map = &t->layout.channel[ch];
     const uint32_t *head, *elements;
     kv = channel_per_kv(ch) ? kv : 0;
     if (map->dtype < 0 || slot < 0 || slot >= t->layout.n_slots || kv < 0 || kv >= map->n_kv || row < 0 ||
         row >= map->rows || col < 0 || col >= map->cols)
-        return false;
+        return 0;
     if (t->writers) {
         const struct channel_writers *w = &t->writers->channel[ch];
         if (!w->n)
-            return false;
+            return 0;
         const uint32_t *of = w->of[(size_t)slot * (size_t)map->n_kv + (size_t)kv];
         head = of + 1;
         elements = w->planes + (size_t)of[0] * (size_t)map->rows * (size_t)map->cols;
@@ -55,11 +56,25 @@ bool trace_writer(const struct trace *t, enum asc_channel ch, int slot, int kv, 
         head = live_tile(t, ch, slot, kv);
         elements = head + ASC_WRITER_HEAD;
     } else {
-        return false;
+        return 0;
     }
-    const uint32_t element = elements[(size_t)row * (size_t)map->cols + (size_t)col];
-    const uint32_t number = element >> ASC_WRITER_NUMBER;
-    if (!head[0] || !number)
+    *head_of = head;
+    return head[0] ? elements[(size_t)row * (size_t)map->cols + (size_t)col] : 0;
+}
+
+int trace_writer_thread(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col)
+{
+    const uint32_t *head;
+    const uint32_t element = element_of(t, ch, slot, kv, row, col, &head);
+    return element >> ASC_WRITER_NUMBER ? (int)(element & 1023u) : -1;
+}
+
+bool trace_writer(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col,
+                  struct trace_writer *out)
+{
+    const uint32_t *head;
+    const uint32_t element = element_of(t, ch, slot, kv, row, col, &head), number = element >> ASC_WRITER_NUMBER;
+    if (!number)
         return false;
     *out = (struct trace_writer){.blocks = head[0] == ASC_WRITER_BLOCKS,
                                  .block = {head[0] - 1, head[1], head[2]},

@@ -20,6 +20,8 @@ enum {
 /* false: nobody recorded the element, or the trace does not say who. */
 bool trace_writer(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col,
                   struct trace_writer *out);
+/* The thread alone; -1: as above. */
+int trace_writer_thread(const struct trace *t, enum asc_channel ch, int slot, int kv, int row, int col);
 /* Whether it says so of anything. */
 bool trace_keeps_writers(const struct trace *t);
 
