@@ -43,7 +43,7 @@ CLI_OBJ := $(CLI:%.c=$(B)/obj/%.o)
 PROGRAM := $(B)/attnscope
 
 # What a debuggee links on the CPU; never sanitized (it switches stacks), so shared by every MODE.
-DEBUGGEE_SRC := $(wildcard engine/child/debuggee/*.c) engine/base/wire.c engine/base/json_memory.c engine/base/dtype.c engine/trace/layout.c engine/trace/placed.c engine/trace/rope.c engine/trace/conventions.c engine/trace/live.c engine/trace/launch.c engine/trace/event.c engine/base/err.c engine/base/occupancy.c
+DEBUGGEE_SRC := $(wildcard engine/child/debuggee/*.c) engine/base/wire.c engine/base/json_memory.c engine/base/dtype.c engine/trace/layout.c engine/trace/problem.c engine/trace/placed.c engine/trace/rope.c engine/trace/conventions.c engine/trace/live.c engine/trace/launch.c engine/trace/event.c engine/base/err.c engine/base/occupancy.c
 SIMT_SRC := $(wildcard engine/simt/*.c engine/simt/checks/*.c) $(DEBUGGEE_SRC) engine/base/tensor_core.c
 SIMT_OBJ := $(SIMT_SRC:%.c=build/simt/%.o)
 SIMT := build/libdebuggee_cpu.a
@@ -61,7 +61,7 @@ DEVICE := build/attnscope-device
 HEADER := build/include/attnscope.h
 # What a program of the user's links to capture its own launches.
 CAPTURE := build/libattnscope-capture.so
-CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/placed trace/conventions)
+CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/problem trace/placed trace/conventions)
 CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
 DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 

@@ -61,6 +61,9 @@ static inline json_t *report_json_number(double x)
 }
 json_t *report_json_error(const struct err *err);
 /* Sets batch, head, q_tile (at) and kv_tile; what is negative is left out. */
+json_t *report_json_place(const struct session *s, int culprit, struct place place); /* null of none */
+json_t *report_json_finding(const struct session *s, const struct finding *f);
+json_t *report_json_value(double x); /* JSON has no infinity and no NaN: these come as words */
 void report_json_put_at(json_t *json, const int32_t *at, int kv);
 
 /* Writes JSON as one text with a newline; -1 with *err where it cannot be written. json may be NULL (no memory). */

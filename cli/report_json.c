@@ -19,26 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *report_json_text(const char *text)
-{
-    enum { LONGEST = 3 }; /* bytes that one byte of text can become: U+FFFD */
-    char *clean = malloc(strlen(text) * LONGEST + 1), *at = clean;
-    uint32_t code;
-    if (!clean)
-        end_without_memory();
-    for (size_t n; (n = utf8_decode(text, &code)) > 0; text += n)
-        at += utf8_write(code, at);
-    json_t *json = json_stringn(clean, (size_t)(at - clean));
-    free(clean);
-    return json;
-}
-
-json_t *report_json_error(const struct err *err)
-{
-    return json_pack("{s:s, s:o, s:o}", "code", err_name(err->code), "where", report_json_text(err->where), "message",
-                     report_json_text(err->message));
-}
-
 static json_t *channels_json(unsigned set)
 {
     json_t *json = json_array();
@@ -48,26 +28,9 @@ static json_t *channels_json(unsigned set)
     return json;
 }
 
-void report_json_put_at(json_t *json, const int32_t *at, int kv)
-{
-    static const char *const axis[] = {"batch", "head", "q_tile", "kv_tile"};
-    for (int i = 0; i < 4; i++)
-        if ((i < 3 ? at[i] : kv) >= 0)
-            json_object_set_new(json, axis[i], json_integer(i < 3 ? at[i] : kv));
-}
-
-static json_t *culprit_place_json(const struct session *s, int culprit, struct place place)
-{
-    if (place.slot < 0)
-        return json_null();
-    json_t *json = json_pack("{s:s}", "channel", culprit_name(culprit));
-    report_json_put_at(json, trace_slot_place(s->run.trace, place.slot), channel_per_kv(place.channel) ? place.kv : -1);
-    return json;
-}
-
 static json_t *place_json(const struct session *s, struct place place)
 {
-    return culprit_place_json(s, (int)place.channel, place);
+    return report_json_place(s, (int)place.channel, place);
 }
 
 static void put_stated(json_t *json, const char *key, const char *text)
@@ -180,103 +143,6 @@ static json_t *stage_json(const struct session *s, enum asc_channel ch)
     json_t *exactness = exactness_json(s, ch);
     if (exactness)
         json_object_set_new(json, "tensor_core", exactness);
-    return json;
-}
-
-static json_t *evidence_json(const struct cause_evidence *e)
-{
-    return json_pack("{s:I, s:I, s:I, s:I}", "elements", (json_int_t)e->elements, "explained", (json_int_t)e->explained,
-                     "rounding", (json_int_t)e->rounding, "discriminating", (json_int_t)e->discriminating);
-}
-
-static json_t *cause_json(enum cause cause)
-{
-    return json_pack("{s:s, s:s, s:s, s:b}", "name", cause_name(cause), "sentence", cause_sentence(cause), "formula",
-                     cause_formula(cause), "declaration", cause_is_declaration(cause));
-}
-
-/* JSON has no infinity and no NaN: these come as words. */
-static json_t *value_json(double x)
-{
-    return isfinite(x) ? json_real(x) : json_string(onset_value_word(x));
-}
-
-/* The first rule that a search has found: what it explains and costs, the element that tells most, the next best. */
-static void put_rule(const struct session *s, const struct finding *f, json_t *json)
-{
-    const struct rule_told *r = &f->rule[0];
-    json_object_set_new(json, f->pattern ? "pattern" : "rule", report_json_text(f->explained));
-    json_object_set_new(json, "rule_tried", json_integer((json_int_t)f->tried));
-    if (!f->n_rules)
-        return;
-    json_object_set_new(json, "rule_share", json_real(f->share));
-    json_object_set_new(json, "rule_bits", json_real(r->bits));
-    json_object_set_new(json, "rule_cost", json_real(r->price));
-    json_object_set_new(json, "rule_element",
-                        json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "place", place_json(s, r->place), "row", r->row,
-                                  "col", r->col, "captured", value_json(r->got), "given", value_json(r->given), "right",
-                                  value_json(r->want)));
-    if (f->runner_up.text[0])
-        json_object_set_new(json, "runner_up",
-                            json_pack("{s:o, s:f, s:f}", "rule", report_json_text(f->runner_up.text), "bits",
-                                      f->runner_up.bits, "cost", f->runner_up.price));
-}
-
-/* Of a finding's first element, where that is a code; NULL: it is none. */
-static json_t *code_json(const struct session *s, const struct finding *f)
-{
-    struct element_code c;
-    if (f->loop || f->first.slot < 0 || !element_code(s->run.trace, f->first, f->row, f->col, NAN, &c))
-        return NULL;
-    const struct code_neighbor *const beside[] = {&c.below, &c.above};
-    json_t *json = json_pack("{s:s, s:i, s:o, s:o, s:o}", "dtype", dtype_name(c.type), "code", (int)c.code, "scale",
-                             report_json_number(c.scale), "value", report_json_number(c.value), "given",
-                             isnan(c.given) ? json_null() : report_json_number(c.given));
-    for (int i = 0; i < 2; i++)
-        json_object_set_new(json, i ? "above" : "below",
-                            !beside[i]->is ? json_null()
-                                           : json_pack("{s:i, s:o}", "code", (int)beside[i]->code, "value",
-                                                       report_json_number(beside[i]->value)));
-    return json;
-}
-
-static json_t *finding_json(const struct session *s, const struct finding *f)
-{
-    const struct trace_site *site = finding_site(f, s->run.trace);
-    char lines[FINDING_LINES_BYTES];
-    json_t *causes = json_array();
-    if (f->cause != CAUSE_NONE) {
-        json_t *named = cause_json(f->cause);
-        json_object_set_new(named, "evidence", evidence_json(&f->evidence));
-        if (f->detail[0])
-            json_object_set_new(named, "detail", report_json_text(f->detail));
-        json_array_append_new(causes, named);
-    }
-    for (int i = 0; i < f->n_also; i++)
-        json_array_append_new(causes, cause_json(f->also[i]));
-    json_t *json = json_pack(
-        "{s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "channel", culprit_name(f->loop ? CULPRIT_LOOP : (int)f->channel),
-        "first", culprit_place_json(s, f->loop ? CULPRIT_LOOP : (int)f->channel, f->first), "row", f->row, "col",
-        f->col, "text", report_json_text(f->text), "cause",
-        f->cause == CAUSE_NONE ? json_null() : json_string(cause_name(f->cause)), "causes", causes);
-    if (f->declaration[0])
-        json_object_set_new(json, "declaration", json_string(f->declaration));
-    finding_lines(f, lines);
-    if (lines[0])
-        json_object_set_new(json, "lines", json_string(lines));
-    if (f->explained[0])
-        put_rule(s, f, json);
-    if (f->found_by != FOUND_BY_RUN)
-        json_object_set_new(json, "found_by", json_string(found_by_name(f->found_by)));
-    json_t *code = code_json(s, f);
-    if (code)
-        json_object_set_new(json, "code", code);
-    char edge[FACT_WORDS_BYTES];
-    if (run_fact_first_of(s->run.judgement, s->run.trace, f, FACT_SET(FACT_EDGE), edge))
-        json_object_set_new(json, "edge", report_json_text(edge));
-    if (site)
-        json_object_set_new(json, "site",
-                            json_pack("{s:o, s:i}", "file", report_json_text(site->file), "line", site->line));
     return json;
 }
 
@@ -395,7 +261,7 @@ static void factors_json(const struct session *s, const struct run_root *r, enum
     const int n = onset_factors(s->run.trace, r, ch, values);
     json_t *row = n ? json_array() : NULL;
     for (int d = 0; d < n; d++)
-        json_array_append_new(row, value_json(values[d]));
+        json_array_append_new(row, report_json_value(values[d]));
     if (row)
         json_object_set_new(json, channel_name(ch), row);
     free(values);
@@ -410,10 +276,12 @@ static json_t *root_json(const struct session *s, const struct run_root *r)
     json_t *operands = json_object(), *products = json_array(), *chain = json_array();
     for (int o = 0; o < OPERAND_COUNT; o++)
         if (root->known & 1u << o)
-            json_object_set_new(operands, onset_operand_label((enum onset_operand)o), value_json(root->operand[o]));
+            json_object_set_new(operands, onset_operand_label((enum onset_operand)o),
+                                report_json_value(root->operand[o]));
     for (int i = 0; i < root->n_products; i++)
         json_array_append_new(products, json_pack("{s:i, s:o, s:o}", "index", root->product[i].index, "a",
-                                                  value_json(root->product[i].a), "b", value_json(root->product[i].b)));
+                                                  report_json_value(root->product[i].a), "b",
+                                                  report_json_value(root->product[i].b)));
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (root->chain[ch].elements)
             json_array_append_new(chain, hop_json((enum asc_channel)ch, &root->chain[ch]));
@@ -499,12 +367,12 @@ static void put_judgement(json_t *json, const struct session *s)
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         json_object_set_new(stages, channel_name(ch), stage_json(s, (enum asc_channel)ch));
     for (int i = 0; i < j->n_findings; i++)
-        json_array_append_new(findings, finding_json(s, &j->findings[i]));
+        json_array_append_new(findings, report_json_finding(s, &j->findings[i]));
     json_object_set_new(json, "facts", facts_json(s, FACTS_ALL, add_fact));
     json_object_set_new(json, "undeclared", facts_json(s, FACT_SET(FACT_UNDECLARED), add_words));
     json_object_set_new(
         json, "first",
-        culprit_place_json(s, j->summary.unvisited ? CULPRIT_LOOP : (int)j->summary.first.channel, j->summary.first));
+        report_json_place(s, j->summary.unvisited ? CULPRIT_LOOP : (int)j->summary.first.channel, j->summary.first));
     if (j->summary.unvisited)
         json_object_set_new(json, "left_out", left_out_json(s));
     json_object_set_new(json, "parts", parts_json(s));

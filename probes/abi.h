@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASC_ABI_VERSION 12
+#define ASC_ABI_VERSION 13
 
 /* Element types of tensors; on attnscope's side enum dtype, with the same numbers. */
 enum asc_dtype {
@@ -556,7 +556,20 @@ struct asc_channel_map {
 struct asc_stamp_map {
     uint64_t offset; /* of slot 0, kv tile 0, warp 0 */
     uint64_t slot_stride, kv_stride;
+    uint64_t writers, writers_slot_stride, writers_kv_stride; /* writers 0: none are kept */
 };
+
+/* Who recorded an element, beside the stamps: of each tile of a channel, u32 [ASC_WRITER_HEAD + rows * cols]. The head
+   is blockIdx: x + 1, y, z; ASC_WRITER_BLOCKS in the place of x + 1: several blocks did. An element is 0 where nobody
+   recorded it, else
+   (number of the value in its probe + 1) << ASC_WRITER_NUMBER | (line of the probe mod 1024) << ASC_WRITER_LINE |
+   thread of the block mod 1024. ASC_WRITER_SHARED in the place of the number: it lay in memory that threads share. */
+#define ASC_WRITER_HEAD 4u
+#define ASC_WRITER_BLOCKS 0xffffffffu
+#define ASC_WRITER_LINE 10
+#define ASC_WRITER_NUMBER 20
+#define ASC_WRITER_SHARED 0xfffu
+#define ASC_WRITER_FAR 0xffeu /* a number that has no room */
 
 /* What the probes write through; the debuggee fills it before each launch and hands it to every module, by asc_bind().
  */

@@ -155,7 +155,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                             \
             ::asc_record_all(                                                                                          \
                 asc_now, (n), [&]([[maybe_unused]] const int i) { return (row); },                                     \
                 [&]([[maybe_unused]] const int i) { return (col); },                                                   \
@@ -173,9 +173,10 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
             if (ASC_MODE == 1 && !asc_records) {                                                                       \
                 ::asc_compare(asc_ch, asc_here, asc_kv, (row), __VA_ARGS__);                                           \
             } else {                                                                                                   \
-                auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                   \
+                auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                         \
                 if (asc_records) {                                                                                     \
                     ::asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                       \
+                    ::asc_sign(asc_now, (row), 0, 0);                                                                  \
                     ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                    \
                 } else {                                                                                               \
                     ::asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                        \
@@ -190,7 +191,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                             \
             ::asc_sync_for_feed(asc_now, [] { __syncthreads(); });                                                     \
             ::asc_record_shared(asc_now, (rows), (cols), ::asc_thread(), ::asc_threads(),                              \
                                 [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
@@ -206,7 +207,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                             \
             ::asc_sync_for_feed(asc_now, [&]() { (barrier); });                                                        \
             ::asc_record_shared(asc_now, (rows), (cols), (thread), (threads),                                          \
                                 [&]([[maybe_unused]] const int r, [[maybe_unused]] const int c) -> decltype(auto) {    \
@@ -222,7 +223,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(::asc_named::asc_##ch, __LINE__);                                            \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                             \
             ::asc_record_fragment(asc_now, (row0), (col0), __VA_ARGS__);                                               \
             ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \
@@ -234,7 +235,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         const int asc_lane = static_cast<int>(::asc_thread() % 32), asc_row0 = (row0) + asc_lane / 4;                  \
         if (::asc_is_recorded(asc_here, asc_ch))                                                                       \
             ::asc_record_rows(                                                                                         \
-                asc_ch, asc_here, (kv_tile), ::asc_row_values(__VA_ARGS__), asc_lane % 4 == 0,                         \
+                asc_ch, asc_here, (kv_tile), __LINE__, ::asc_row_values(__VA_ARGS__), asc_lane % 4 == 0,               \
                 [&](int asc_i) { return asc_row0 + 8 * asc_i; },                                                       \
                 [&](int asc_i) -> decltype(auto) { return (::asc_row_value(__VA_ARGS__, asc_i)); });                   \
     } while (0)
@@ -254,7 +255,7 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
         constexpr int asc_ch = ::asc_site(channel, __LINE__);                                                          \
         if (::asc_is_recorded(asc_here, asc_ch)) {                                                                     \
             const int32_t asc_kv = (kv_tile);                                                                          \
-            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv);                                                       \
+            auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                             \
             ::asc_record_value(asc_now, asc_ch, (row), (col), (value));                                                \
             ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                            \
         }                                                                                                              \

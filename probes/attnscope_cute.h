@@ -77,13 +77,13 @@ struct asc_cute_here {
 };
 
 template <class Place, class Places, class At, class Values>
-ASC_DEVICE void asc_cute_fragment(int channel, const Place &place, int32_t kv, const Places &places, At at,
+ASC_DEVICE void asc_cute_fragment(int channel, const Place &place, int32_t kv, int line, const Places &places, At at,
                                   Values &&values)
 {
     constexpr int n = decltype(cute::size(places))::value;
     const auto at_of = [&](int i) { return at(cute::get<0>(places(i)), cute::get<1>(places(i))); };
     static_assert(n == decltype(cute::size(values))::value, "M x N is not the tile that this fragment is a part of");
-    auto now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv, line);
     asc_record_all(
         now, n, [&](int i) { return static_cast<int>(cute::get<0>(at_of(i))); },
         [&](int i) { return static_cast<int>(cute::get<1>(at_of(i))); },
@@ -93,18 +93,20 @@ ASC_DEVICE void asc_cute_fragment(int channel, const Place &place, int32_t kv, c
 
 /* As ASC_RECORD_ROW: the lane of the first column records, the copies of the others are fed and compared. */
 template <class Place, class Rows, class Values>
-ASC_DEVICE void asc_cute_row_values(int channel, const Place &place, int32_t kv, const Rows &rows, Values &&values)
+ASC_DEVICE void asc_cute_row_values(int channel, const Place &place, int32_t kv, int line, const Rows &rows,
+                                    Values &&values)
 {
     asc_record_rows(
-        channel, place, kv, decltype(cute::size(rows))::value, cute::get<1>(rows(0)) == 0,
+        channel, place, kv, line, decltype(cute::size(rows))::value, cute::get<1>(rows(0)) == 0,
         [&](int i) { return static_cast<int>(cute::get<0>(rows(i))); },
         [&](int i) -> decltype(auto) { return asc_cute_value(values, i); });
 }
 
 template <class Place, class Rows, class Values>
-ASC_DEVICE void asc_cute_lane_values(int channel, const Place &place, int32_t kv, const Rows &rows, Values &&values)
+ASC_DEVICE void asc_cute_lane_values(int channel, const Place &place, int32_t kv, int line, const Rows &rows,
+                                     Values &&values)
 {
-    auto now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv, line);
     asc_record_all(
         now, decltype(cute::size(rows))::value, [&](int i) { return static_cast<int>(cute::get<0>(rows(i))); },
         [&](int i) { return static_cast<int>(cute::get<1>(rows(i))) / 2; },
@@ -116,7 +118,7 @@ ASC_DEVICE void asc_cute_lane_values(int channel, const Place &place, int32_t kv
     do {                                                                                                               \
         constexpr int asc_ch = ::asc_site(ch, __LINE__);                                                               \
         if (::asc_is_recorded(asc_here, asc_ch))                                                                       \
-            function(asc_ch, asc_here, (kv_tile), __VA_ARGS__);                                                        \
+            function(asc_ch, asc_here, (kv_tile), __LINE__, __VA_ARGS__);                                              \
     } while (0)
 #define ASC_CUTE_C(ch, kv_tile, thr_mma, M, N, ...)                                                                    \
     ASC_CUTE_RECORD(::asc_named::asc_##ch, ::asc_cute_fragment, kv_tile, (::asc_cute_places<(M), (N)>(thr_mma)),       \

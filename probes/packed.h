@@ -54,7 +54,7 @@ template <class Where> ASC_DEVICE asc_row asc_find_row(const asc_rows<Where> &at
 
 template <class Where> struct asc_rows_visit {
     const asc_rows<Where> &at;
-    int32_t channel, kv, touched[ASC_TOUCHED]; /* slots; -1: none */
+    int32_t channel, kv, line, touched[ASC_TOUCHED]; /* slots; -1: none */
     uint32_t dropped, mistyped;
 #if ASC_MODE == 2
     bool fed; /* this channel is, if maybe not in each of these q tiles */
@@ -62,10 +62,11 @@ template <class Where> struct asc_rows_visit {
 #endif
 };
 
-template <class Where> ASC_DEVICE asc_rows_visit<Where> asc_open(int channel, const asc_rows<Where> &at, int32_t kv)
+template <class Where>
+ASC_DEVICE asc_rows_visit<Where> asc_open(int channel, const asc_rows<Where> &at, int32_t kv, int line)
 {
     asc_checks_pause(channel, kv);
-    asc_rows_visit<Where> visit = {at, channel, kv, {-1, -1, -1, -1}, 0, 0};
+    asc_rows_visit<Where> visit = {at, channel, kv, line, {-1, -1, -1, -1}, 0, 0};
 #if ASC_MODE == 2
     visit.fed = asc_state.feed >> channel & 1u;
 #endif
@@ -112,7 +113,7 @@ template <class Where, class Work> ASC_DEVICE void asc_each_tile(asc_rows_visit<
         const asc_row there = asc_find_row(visit.at, row);
         if (there.row != 0 || there.place.slot == -1)
             continue;
-        asc_visit one = asc_visit_of(visit.channel, there.place, visit.kv);
+        asc_visit one = asc_visit_of(visit.channel, there.place, visit.kv, visit.line);
 #if ASC_MODE == 2
         if (!first.values)
             first = one;
@@ -142,7 +143,7 @@ ASC_DEVICE void asc_with_row(asc_rows_visit<Where> &visit, uint32_t row, bool re
     const asc_row there = asc_find_row(visit.at, row);
     if (there.place.slot == -1)
         return;
-    asc_visit one = asc_visit_of(visit.channel, there.place, visit.kv);
+    asc_visit one = asc_visit_of(visit.channel, there.place, visit.kv, visit.line);
     work(one, static_cast<uint32_t>(there.row));
     asc_take_counts(visit, one);
     if (records && one.values)
@@ -167,6 +168,16 @@ ASC_DEVICE void asc_record_two(asc_rows_visit<Where> &visit, uint32_t row, uint3
     }
     asc_record(visit, row, col, value);
     asc_record(visit, next_row, next_col, next);
+}
+
+/* As the one of a single visit. */
+template <class Where>
+ASC_DEVICE void asc_sign([[maybe_unused]] asc_rows_visit<Where> &visit, [[maybe_unused]] uint32_t row,
+                         [[maybe_unused]] uint32_t col, [[maybe_unused]] uint32_t number)
+{
+#if ASC_WRITERS
+    asc_with_row(visit, row, false, [&](asc_visit &one, uint32_t at) { asc_sign(one, at, col, number); });
+#endif
 }
 
 #if ASC_MODE == 2
@@ -209,17 +220,18 @@ ASC_DEVICE void asc_compare(int channel, const asc_rows<Where> &at, int32_t kv, 
 
 /* Values go straight to memory: those of a warp belong to several tiles, and a window of staging.h to one. */
 template <class Where, class Row, class Col, class Value>
-ASC_DEVICE void asc_record_all(asc_rows_visit<Where> &visit, const int n, Row row, Col col, Value value)
+ASC_DEVICE void asc_record_all(asc_rows_visit<Where> &visit, const int n, Row row, Col col, Value value, int first = 0)
 {
     using Element = typename asc_plain<decltype(value(0))>::type;
     if (asc_of_keys(visit.channel)) {
-        asc_each_tile(visit, [&](asc_visit &one) { asc_record_all(one, n, row, col, value); });
+        asc_each_tile(visit, [&](asc_visit &one) { asc_record_all(one, n, row, col, value, first); });
         return;
     }
     ASC_UNROLL for (int i = 0; i + 1 < n; i += 2)
         asc_record_two<Element>(visit, row(i), col(i), row(i + 1), col(i + 1), value(i), value(i + 1));
     if (n % 2)
         asc_record(visit, row(n - 1), col(n - 1), value(n - 1));
+    asc_sign_all(visit, n, row, col, first);
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif

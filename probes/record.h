@@ -22,6 +22,16 @@
 #define ASC_UNROLL
 #endif
 
+/* 1: who records an element is kept beside it, where the trace has room for that. On a GPU that is another store for
+   each value: capture.writers = on builds it so. */
+#ifndef ASC_WRITERS
+#ifdef ASC_NVCC
+#define ASC_WRITERS 0
+#else
+#define ASC_WRITERS 1
+#endif
+#endif
+
 #if defined(ASC_NVCC) && !ASC_BUILD
 #pragma nv_diag_suppress 836 /* of the lambdas by which a probe names a kernel's variables */
 #endif
@@ -177,6 +187,10 @@ struct asc_visit {
 #ifndef ASC_NVCC
     int channel, recorders; /* who has recorded here before (simt_records) */
 #endif
+#if ASC_WRITERS
+    uint32_t *writers; /* of the tile, see abi.h; NULL: they are not kept */
+    uint32_t who;      /* this thread at this line */
+#endif
 #if ASC_MODE == 2
     const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
     uint32_t unfed;
@@ -214,7 +228,29 @@ ASC_CALLED unsigned char *asc_tile_begin(int channel, int32_t slot, int32_t kv)
     return asc_state.trace + map.offset + slot * map.slot_stride + kv * map.kv_stride;
 }
 
-ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv)
+#if ASC_WRITERS
+/* Where who records a tile is kept, with this block noted; NULL: nowhere. */
+ASC_CALLED uint32_t *asc_writers_begin(int channel, int32_t slot, int32_t kv)
+{
+    const asc_stamp_map &map = asc_state.stamp[channel];
+    if (!map.writers)
+        return nullptr;
+    uint32_t *const writers =
+        reinterpret_cast<uint32_t *>(asc_state.stamps + map.writers + slot * map.writers_slot_stride +
+                                     (asc_per_kv(channel) ? kv : 0) * map.writers_kv_stride);
+    const uint32_t x = blockIdx.x + 1, y = blockIdx.y, z = blockIdx.z;
+    if (writers[0] && (writers[0] != x || writers[1] != y || writers[2] != z)) {
+        writers[0] = ASC_WRITER_BLOCKS;
+    } else {
+        writers[0] = x;
+        writers[1] = y;
+        writers[2] = z;
+    }
+    return writers;
+}
+#endif
+
+ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv, [[maybe_unused]] int line)
 {
     const asc_channel_map &map = asc_state.channel[channel];
     asc_visit visit = {};
@@ -228,6 +264,10 @@ ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv)
         visit.recorders =
             simt_records(static_cast<size_t>(visit.values - asc_state.trace), asc_per_kv(channel) ? kv : -1);
 #endif
+#if ASC_WRITERS
+    visit.writers = visit.values ? asc_writers_begin(channel, place.slot, kv) : nullptr;
+    visit.who = (line & 1023u) << ASC_WRITER_LINE | (asc_thread() & 1023u);
+#endif
 #if ASC_MODE == 2
     if (visit.values && asc_state.feed >> channel & 1u)
         visit.fed = asc_state.fed + (visit.values - asc_state.trace);
@@ -235,10 +275,24 @@ ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv)
     return visit;
 }
 
-ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv)
+ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv, int line)
 {
     asc_checks_pause(channel, kv);
-    return asc_visit_of(channel, place, kv);
+    return asc_visit_of(channel, place, kv, line);
+}
+
+/* This thread has recorded an element, as value `number` of its probe; ASC_WRITER_SHARED - 1: from memory that threads
+   share. */
+ASC_DEVICE void asc_sign([[maybe_unused]] const asc_visit &visit, [[maybe_unused]] uint32_t row,
+                         [[maybe_unused]] uint32_t col, [[maybe_unused]] uint32_t number)
+{
+#if ASC_WRITERS
+    if (visit.writers && row < visit.rows && col < visit.cols)
+        visit.writers[ASC_WRITER_HEAD + row * visit.cols + col] =
+            (number + 1 < ASC_WRITER_FAR || number + 1 == ASC_WRITER_SHARED ? number + 1 : ASC_WRITER_FAR)
+                << ASC_WRITER_NUMBER |
+            visit.who;
+#endif
 }
 
 /* Counts a value that has no place in the trace; 0: it has one. */
@@ -291,6 +345,7 @@ ASC_DEVICE void asc_record_value(Visit &visit, int channel, uint32_t row, uint32
         asc_record(visit, row, col, value);
     else
         visit.mistyped++;
+    asc_sign(visit, row, col, 0);
 }
 
 /* The type of what value(...) gives. */
@@ -423,6 +478,9 @@ ASC_DEVICE void asc_share(Visit &visit, int rows, int cols, int thread, int thre
     const int all = rows * cols;
     for (int e = 2 * thread; e < all; e += 2 * threads) {
         const int row = e / cols, col = e % cols, next_row = (e + 1) / cols, next_col = (e + 1) % cols;
+        asc_sign(visit, row, col, ASC_WRITER_SHARED - 1);
+        if (e + 1 < all)
+            asc_sign(visit, next_row, next_col, ASC_WRITER_SHARED - 1);
         if (e + 1 == all) {
             asc_probe(visit, row, col, value(row, col));
             return;

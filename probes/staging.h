@@ -108,10 +108,19 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
 }
 #endif
 
+template <class Visit, class Row, class Col>
+ASC_DEVICE void asc_sign_all([[maybe_unused]] Visit &visit, [[maybe_unused]] const int n, [[maybe_unused]] Row row,
+                             [[maybe_unused]] Col col, [[maybe_unused]] int first)
+{
+#if ASC_WRITERS
+    ASC_UNROLL for (int i = 0; i < n; i++) asc_sign(visit, row(i), col(i), first + i);
+#endif
+}
+
 /* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
-   may stand for an array in registers. */
+   may stand for an array in registers. first: which value of the probe value(0) is. */
 template <class Row, class Col, class Value>
-ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value)
+ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value, int first = 0)
 {
     using Element = typename asc_plain<decltype(value(0))>::type;
     bool staged = false;
@@ -131,6 +140,7 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
         if (n % 2)
             asc_record(visit, row(n - 1), col(n - 1), value(n - 1));
     }
+    asc_sign_all(visit, n, row, col, first);
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif
@@ -179,14 +189,15 @@ template <class Element> ASC_DEVICE Element &asc_fragment_element(Element (&frag
 }
 
 template <class Visit, class Fragment>
-ASC_DEVICE void asc_record_fragments(Visit &visit, int row0, int col0, const int n, Fragment *fragments)
+ASC_DEVICE void asc_record_fragments(Visit &visit, int row0, int col0, const int n, Fragment *fragments, int first = 0)
 {
     using map = asc_fragment<typename asc_plain<Fragment>::type>;
     const int lane = asc_thread() % 32;
     asc_record_all(
         visit, n * map::elements, [&](int i) { return row0 + map::row(lane, i % map::elements); },
         [&](int i) { return col0 + i / map::elements * map::cols + map::col(lane, i % map::elements); },
-        [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); });
+        [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); },
+        first);
 }
 
 template <class Visit, class Fragment>
@@ -218,14 +229,15 @@ ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&
 template <class Visit, class Element, int Rows, int Count>
 ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&fragments)[Rows][Count][4])
 {
-    ASC_UNROLL for (int i = 0; i < Rows; i++) asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i]);
+    ASC_UNROLL for (int i = 0; i < Rows; i++)
+        asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i], 4 * Count * i);
 }
 
 /* As ASC_RECORD_ROW for n rows: of lanes that hold copies the one where `records` is true records, those of the others
    are fed and compared. */
 template <class Place, class Row, class Value>
-ASC_DEVICE void asc_record_rows(int channel, const Place &place, int32_t kv, const int n, const bool records, Row row,
-                                Value value)
+ASC_DEVICE void asc_record_rows(int channel, const Place &place, int32_t kv, int line, const int n, const bool records,
+                                Row row, Value value)
 {
     if (!records && !ASC_COPIES)
         return;
@@ -234,12 +246,13 @@ ASC_DEVICE void asc_record_rows(int channel, const Place &place, int32_t kv, con
             asc_compare(channel, place, kv, row(i), value(i));
         return;
     }
-    auto now = asc_open(channel, place, kv);
+    auto now = asc_open(channel, place, kv, line);
     ASC_UNROLL for (int i = 0; i < n; i++)
     {
-        if (records)
+        if (records) {
             asc_probe(now, row(i), 0, value(i));
-        else
+            asc_sign(now, row(i), 0, i);
+        } else
             asc_feed(now, row(i), 0, value(i));
     }
     if (records)

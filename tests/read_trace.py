@@ -88,6 +88,13 @@ class Trace(File):
             self.expect("channel." + channel, TYPES[dtype][0], tiles + [size[rows], columns])
             self.expect("stamp." + channel, "I64", tiles + [-(-plan["threads"] // 32)])
             known |= {"channel." + channel, "stamp." + channel}
+            if "writer." + channel in self.tensors:
+                planes = self.tensors["writer." + channel]["shape"][0]
+                self.expect("writer." + channel, "I32", [planes] + self.tensors["channel." + channel]["shape"][-2:])
+                self.expect("writer_of." + channel, "I32", tiles + [4])
+                of = self.values("writer_of." + channel, 0, product(tiles) * 4)
+                check(all(0 <= plane < planes for plane in of[::4]), f"writer_of.{channel} names no tile of writers")
+                known |= {"writer." + channel, "writer_of." + channel}
         check(set(self.tensors) == known, f"unknown tensors {set(self.tensors) - known}")
         places = self.values("slot", 0, 3 * n_slots)
         places = [tuple(places[i:i + 3]) for i in range(0, len(places), 3)]

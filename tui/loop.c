@@ -10,6 +10,7 @@
 #include "tui/play.h"
 #include "tui/screen/term.h"
 #include "tui/screen/text_flow.h"
+#include "tui/views/layout.h"
 #include "tui/views/panels.h"
 #include <errno.h>
 #include <poll.h>
@@ -38,13 +39,31 @@ static void notes_draw(const struct notes *notes, struct canvas *c)
     put_all(notes, &f);
 }
 
+/* What was said and has no room on the line above the keys: all of it, until the next key. */
+static void message_whole(const struct session *s, struct canvas *c)
+{
+    struct text_flow count = {.area = {0, 0, 0, c->cols - 4}};
+    if (!s->message[0] || text_columns(s->message) + 4 <= c->cols || c->rows < SCREEN_MIN_ROWS)
+        return;
+    flow_put(&count, STYLE_WARNING, s->message);
+    const int rows = count.line < c->rows / 2 ? count.line : c->rows / 2;
+    const struct rect rule = {c->rows - 2 - rows, 0, 1, c->cols};
+    canvas_fill(c, rule, STYLE_RULE, "─");
+    canvas_fill(c, (struct rect){rule.row + 1, 0, rows, c->cols}, STYLE_TEXT, " ");
+    struct text_flow f = {.canvas = c, .area = {rule.row + 1, 2, rows, c->cols - 4}};
+    flow_put(&f, STYLE_WARNING, s->message);
+}
+
 /* What lies over every view: matches of a search, lists, a count that was typed, the prompt. */
 static void overlay(struct loop *l)
 {
     struct canvas *c = &l->canvas;
     if (views[l->view]->lines)
         search_mark(&l->search, c, view_body(l->cols, l->rows));
-    notes_draw(&l->notes, c);
+    if (l->notes.n)
+        notes_draw(&l->notes, c);
+    else
+        message_whole(l->s, c);
     if (c->no_memory && l->rows > 1)
         text_right(c, (struct rect){l->rows - 2, 0, 1, l->cols - 1}, 0, STYLE_BAD,
                    " out of memory: this screen is incomplete ");

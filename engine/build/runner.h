@@ -96,6 +96,7 @@ struct build_request {
     const char *include; /* lists as value_next() reads them: folders of headers, flags of the compiler; NULL or "" */
     const char *flags;
     enum probes probes;
+    bool writers; /* probes say who records an element; those of a CPU build do so always */
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;

@@ -105,7 +105,7 @@ int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, 
                     struct err *err)
 {
     const struct layout *l = &run->layout;
-    struct layout_types types = {.o = l->o.dtype};
+    struct layout_types types = {.o = l->o.dtype, .writers = layout_keeps_writers(l)};
     struct asc_problem problem = run->problem;
     enum dtype f32;
     for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)

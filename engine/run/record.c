@@ -190,6 +190,33 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
     return 0;
 }
 
+/* Whether `word` is one of those that blanks divide. */
+static bool has_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = strstr(words, word); at; at = strstr(at + n, word))
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Who records an element takes twice the memory, or thrice: where that is little beside what a machine has, it is kept.
+   On a GPU it costs time as well, and the build must ask for it (record.h). */
+static int keep_writers(const struct recorder *r, const struct scenario *scenario,
+                        const struct record_selection *selection, int64_t wanted)
+{
+    enum { MOST_MIB = 256 };
+    const uint64_t most = (uint64_t)MOST_MIB << 20, mem = scenario->capture.mem_bytes;
+    struct layout_types with = selection->types;
+    struct layout l;
+    const bool gpu = child_hello(r->child)->backend == BACKEND_GPU;
+    with.writers = 1;
+    return (gpu ? has_word(scenario->define, "ASC_WRITERS=1") : !has_word(scenario->define, "ASC_WRITERS=0")) &&
+           wanted <= INT32_MAX &&
+           layout_make(&scenario->problem, &selection->plan, &with, (int)wanted, &l, NULL) == 0 &&
+           l.total_bytes <= (gpu || mem < most ? mem : most);
+}
+
 /* A live trace of what is selected, with the scenario's inputs. */
 static int make_trace(const struct recorder *r, const struct scenario *scenario,
                       const struct record_selection *selection, const struct runner_progress *progress,
@@ -220,6 +247,7 @@ static int ask_build(const struct runner_paths *paths, const struct scenario *sc
                                       .include = scenario->include,
                                       .flags = scenario->flags,
                                       .probes = probes,
+                                      .writers = scenario->capture.writers == WRITERS_ON,
                                       .dtype = scenario->problem.dtype,
                                       .head_dim = scenario->problem.head_dim};
     char note[512];
@@ -514,6 +542,7 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
         list_places(scenario, selection->plan.br, one.q_tiles, &selection->slots, wanted, err) != 0)
         return -1;
+    selection->types.writers = keep_writers(r, scenario, selection, *wanted);
     if (slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
         return 0;
     free(selection->slots);
@@ -557,6 +586,7 @@ int record_open(struct recorder *r, const struct runner_paths *paths, const stru
         return -1;
     if (!room) {
         selection.n = 1;
+        selection.types.writers = 0;
         for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
             selection.types.channel[ch] = -1;
     }

@@ -181,6 +181,13 @@ int key_set_memory(struct scenario *s, enum scenario_key_id id, const char *valu
     return value_choice(&s->capture.memory, memory_names, value);
 }
 
+int key_set_writers(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    static const char *const names[] = {[WRITERS_AUTO] = "auto", [WRITERS_ON] = "on", [WRITERS_OFF] = "off", NULL};
+    (void)id;
+    return value_choice(&s->capture.writers, names, value);
+}
+
 _Static_assert(KEY_BUDGET_SHARED - KEY_BUDGET_REGISTERS == BUDGET_SHARED_BYTES, "key_set_budget counts on it");
 _Static_assert(KEY_BUDGET_SPILL - KEY_BUDGET_REGISTERS == BUDGET_SPILL_BYTES, "key_set_budget counts on it");
 

@@ -66,7 +66,9 @@ struct capture {
     unsigned channels;              /* set of 1u << enum asc_channel; default all */
     uint64_t mem_bytes;             /* most the live trace may take; default 2 GiB */
     int memory;                     /* enum memory_kind: where the probes write on a GPU */
+    int writers;                    /* enum: whether who recorded each element is kept */
 };
+enum { WRITERS_AUTO, WRITERS_ON, WRITERS_OFF };
 
 /* What must be found; status EXPECT_NOTHING where the scenario says nothing. */
 enum expect_verdict { EXPECT_NOTHING, EXPECT_CLEAN, EXPECT_FAIL };

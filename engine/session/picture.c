@@ -3,6 +3,7 @@
 #include "engine/oracle/element.h"
 #include "engine/session/cursor_tile.h"
 #include "engine/session/session.h"
+#include "engine/trace/writers.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static void plan(struct picture *p, const struct trace *t, enum picture_scope sc
     p->kv_tiles = scope == PICTURE_TILE || !per_kv ? 1 : t->layout.kv_tiles;
     p->tile_rows = channel_rows(ch, &t->plan);
     p->tile_cols = channel_cols(ch, &t->plan, &t->problem);
+    p->warps = t->layout.warps;
     const int rows = p->q_tiles * p->tile_rows, cols = p->kv_tiles * p->tile_cols;
     p->by_row = divide_up(rows, MOST_ROWS);
     p->by_col = divide_up(cols, MOST_COLS);
@@ -100,7 +102,7 @@ static int make_cells(struct picture *p, int only)
         return -1;
     }
     for (size_t i = 0; i < n; i++)
-        p->cells[i] = (struct picture_cell){.status = STATUS_UNRECORDED, .from_row = -1, .from_col = -1};
+        p->cells[i] = (struct picture_cell){.status = STATUS_UNRECORDED, .from_row = -1, .from_col = -1, .thread = -1};
     return 0;
 }
 
@@ -110,7 +112,8 @@ static struct picture_cell cell_of(const struct tile_detail *d, size_t i, enum d
     const double want = global ? d->want_global[i] : d->want_local[i],
                  bound = global ? d->bound_global[i] : d->bound_local[i];
     const int class = global ? d->class_global[i] : d->class_local[i];
-    struct picture_cell cell = {.got = (float)d->got[i], .want = (float)want, .from_row = -1, .from_col = -1};
+    struct picture_cell cell = {
+        .got = (float)d->got[i], .want = (float)want, .from_row = -1, .from_col = -1, .thread = -1};
     cell.status = (uint8_t) class;
     if (class_bad(class) && class != CLASS_OFF)
         return cell;
@@ -127,13 +130,16 @@ static struct picture_cell cell_of(const struct tile_detail *d, size_t i, enum d
 }
 
 /* Lays a tile where it belongs. */
-static void add_tile(struct picture *p, const struct tile_detail *d, enum dtype type, int q, const int *from)
+static void add_tile(struct picture *p, const struct trace *t, const struct tile_detail *d, int q, const int *from)
 {
+    const enum dtype type = trace_captured_type(t, p->channel);
+    const int slot = trace_slot(t, p->batch, p->head, q);
     const int top = (q - p->first_q) * p->tile_rows, left = (d->kv - p->first_kv) * p->tile_cols;
     for (int r = 0; r < d->rows && r < p->tile_rows; r++)
         for (int c = 0; c < d->cols && c < p->tile_cols; c++) {
             const size_t i = (size_t)r * (size_t)d->cols + (size_t)c;
             struct picture_cell cell = cell_of(d, i, type, p->global);
+            cell.thread = trace_writer_thread(t, p->channel, slot, d->kv, r, c);
             cell.row = top + r;
             cell.col = left + c;
             if (from && from[i] >= 0) {
@@ -220,7 +226,7 @@ int picture_of_tile(const struct session *s, bool global, struct picture *out)
         picture_free(out);
         return -1;
     }
-    add_tile(out, d, type, at->q_tile, from);
+    add_tile(out, s->run.trace, d, at->q_tile, from);
     free(from);
     out->n_made = out->n_there = 1;
     return 0;
@@ -228,7 +234,7 @@ int picture_of_tile(const struct session *s, bool global, struct picture *out)
 
 struct adding {
     struct picture *p;
-    enum dtype type;
+    const struct trace *t;
     int q;
 };
 
@@ -236,14 +242,14 @@ static void add_each(void *ctx, const struct tile_detail *d)
 {
     const struct adding *a = ctx;
     if (d->channel == (int)a->p->channel)
-        add_tile(a->p, d, a->type, a->q, NULL);
+        add_tile(a->p, a->t, d, a->q, NULL);
 }
 
 int picture_of_slot(const struct judgement *j, const struct trace *t, struct place place, enum picture_scope scope,
                     bool global, struct judge_scratch *scratch, struct picture *out)
 {
     const int32_t *at = trace_slot_place(t, place.slot);
-    struct adding a = {out, trace_captured_type(t, place.channel), at[2]};
+    struct adding a = {out, t, at[2]};
     struct slot_case c;
     plan(out, t, scope, place.channel, at, 0);
     out->global = global;

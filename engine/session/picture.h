@@ -15,6 +15,7 @@ struct picture_cell {
     float got, want, ratio; /* ratio: error over bound */
     /* Of a tile: the one element of it whose wanted value this one has; -1: none has it, or several. */
     int from_row, from_col;
+    int thread; /* of its block, that recorded it; -1: not known */
 };
 
 struct picture {
@@ -25,6 +26,7 @@ struct picture {
     bool global;
     int first_q, q_tiles, first_kv, kv_tiles;
     int tile_rows, tile_cols; /* elements of a whole tile */
+    int warps;                /* of a block */
     int by_row, by_col;       /* elements of a cell */
     int part, first_row; /* the only q tile of it that the cells below are of, and which row is their first; -1, 0 */
     int rows, cols;

@@ -134,10 +134,11 @@ static void state_words(const struct worker *w, const struct group *g, char *out
 }
 
 /* "31 lanes at k.cu:140 wait at __syncthreads, lane 7 at :133 waits for a value"; *at: the place of what may still
-   come on, else of the first. */
-static void warp_words(const struct worker *w, unsigned warp, uintptr_t pc, char *out, size_t bytes,
+   come on, else of the first. Whether a lane runs or waits for a value. */
+static bool warp_words(const struct worker *w, unsigned warp, uintptr_t pc, char *out, size_t bytes,
                        struct simt_frame *at)
 {
+    bool goes = false;
     struct group groups[GROUPS];
     const int n = group_warp(w, warp, groups);
     const char *file = NULL;
@@ -158,9 +159,11 @@ static void warp_words(const struct worker *w, unsigned warp, uintptr_t pc, char
         state_words(w, g, state, sizeof state);
         used += (size_t)snprintf(out + used, bytes - used, "%s%s%s %s", used ? ", " : "", lanes, where, state);
         file = place.file ? place.file : file;
+        goes = goes || g->state == RUNS || g->state == SPINS;
         if (!at->file || ((g->state == RUNS || g->state == SPINS) && place.file))
             *at = place;
     }
+    return goes;
 }
 
 static void tell(const struct worker *w, unsigned first, unsigned last, const char *words, const struct simt_frame *at)
@@ -175,24 +178,36 @@ static void tell(const struct worker *w, unsigned first, unsigned last, const ch
     report_send(&r, &w->fiber[first * 32]);
 }
 
-/* On the worker's own thread. Warps that stand alike are one line. */
-static void tell_block(const struct worker *w, uintptr_t pc)
+/* Those of which a lane goes on, or the others. Warps that stand alike are one line. */
+static void tell_warps(const struct worker *w, uintptr_t pc, bool going)
 {
     char before[TEXT_BYTES] = "", words[TEXT_BYTES];
     struct simt_frame place = {0}, at;
+    bool told = true, goes = false;
     unsigned first = 0, warps = (w->n_threads + 31) / 32;
     for (unsigned warp = 0; warp < warps; warp++) {
         words[0] = '\0';
-        warp_words(w, warp, pc, words, sizeof words, &at);
-        if (warp > 0 && strcmp(words, before) != 0) {
+        goes = warp_words(w, warp, pc, words, sizeof words, &at);
+        if (!told && (goes != going || strcmp(words, before) != 0)) {
             tell(w, first, warp - 1, before, &place);
-            first = warp;
+            told = true;
         }
+        if (goes != going)
+            continue;
+        first = told ? warp : first;
+        told = false;
         memcpy(before, words, sizeof before);
         place = at;
     }
-    if (warps)
+    if (!told)
         tell(w, first, warps - 1, before, &place);
+}
+
+/* On the worker's own thread. What keeps the others waiting comes first. */
+static void tell_block(const struct worker *w, uintptr_t pc)
+{
+    tell_warps(w, pc, true);
+    tell_warps(w, pc, false);
 }
 
 static void on_ask(int signal, siginfo_t *info, void *context)

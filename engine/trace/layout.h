@@ -3,10 +3,10 @@
    The memfd holds, in this order, each part aligned to ASC_ALIGN bytes:
      struct live_header | inputs q k v | outputs o lse | sink, alibi, bias, mask, scales and given values, where there
    are any | lengths, page table and states, where there are any | slots [n][3] i32 | slot index [B][H][q_tiles] i32 |
-   dropped, mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | values of each channel,
-   [slots][kv tiles][rows][cols] so that all values lie behind everything else, as one piece: they may be written in
-   another memory and come here afterwards, while the stamps are always written here. A tile begins at a multiple of
-   ASC_TILE_ALIGN bytes. */
+   dropped, mistyped [ASC_CHANNELS] u64 | stamps of each channel, [slots][kv tiles][warps] u64 | writers of each
+   channel, [slots][kv tiles] as abi.h says, where they are kept | values of each channel, [slots][kv tiles][rows][cols]
+   so that all values lie behind everything else, as one piece: they may be written in another memory and come here
+   afterwards, while the stamps are always written here. A tile begins at a multiple of ASC_TILE_ALIGN bytes. */
 #ifndef TRACE_LAYOUT_H
 #define TRACE_LAYOUT_H
 
@@ -49,7 +49,7 @@ struct layout {
     struct layout_part slots;      /* [n_slots][3] i32: batch, head, q tile */
     struct layout_part slot_index; /* [batch][heads][q_tiles] i32 */
     struct layout_part dropped, mistyped;
-    uint64_t stamps_offset, values_offset, total_bytes; /* stamps, then values to the end */
+    uint64_t stamps_offset, values_offset, total_bytes; /* stamps and writers, then values to the end */
     int32_t n_slots, q_tiles, kv_tiles, warps;
     struct asc_channel_map channel[ASC_ALL_CHANNELS];
     struct asc_stamp_map stamp[ASC_ALL_CHANNELS];
@@ -89,6 +89,8 @@ int channel_valid_cols(enum asc_channel ch, const struct asc_problem *p, const s
 struct layout_types {
     int32_t o; /* enum dtype of the output */
     int32_t channel[ASC_ALL_CHANNELS];
+    int32_t writers; /* 1: who recorded each element is kept too */
+    int32_t unused;  /* 0, as above */
 };
 
 /* Bytes one slot takes, at least 1; and the layout for n_slots slots. ERR_INPUT where a length is not positive, heads
@@ -97,6 +99,9 @@ int layout_slot_bytes(const struct asc_problem *p, const struct asc_plan *plan, 
                       uint64_t *bytes, struct err *err);
 int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const struct layout_types *types, int n_slots,
                 struct layout *out, struct err *err);
+
+/* Whether who recorded each element is kept (abi.h). */
+bool layout_keeps_writers(const struct layout *l);
 
 /* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
 int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_ALL_CHANNELS]);

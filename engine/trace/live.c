@@ -62,7 +62,9 @@ static int same_layout(const struct layout *a, const struct layout *b)
         const struct asc_stamp_map *s = &a->stamp[ch], *t = &b->stamp[ch];
         same = same && x->offset == y->offset && x->slot_stride == y->slot_stride && x->kv_stride == y->kv_stride &&
                x->rows == y->rows && x->cols == y->cols && x->n_kv == y->n_kv && x->dtype == y->dtype &&
-               s->offset == t->offset && s->slot_stride == t->slot_stride && s->kv_stride == t->kv_stride;
+               s->offset == t->offset && s->slot_stride == t->slot_stride && s->kv_stride == t->kv_stride &&
+               s->writers == t->writers && s->writers_slot_stride == t->writers_slot_stride &&
+               s->writers_kv_stride == t->writers_kv_stride;
     }
     return same;
 }

@@ -1,5 +1,5 @@
 /* The live trace as parent and child see it: what stands at the head of the memfd. Linked into debuggees, so it needs
-   nothing but layout.c, dtype.c and err.c. */
+   nothing but layout.c, problem.c, dtype.c and err.c. */
 #ifndef TRACE_LIVE_H
 #define TRACE_LIVE_H
 

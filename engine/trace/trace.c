@@ -4,6 +4,7 @@
 #include "engine/trace/live.h"
 #include "engine/trace/rope.h"
 #include "engine/trace/trace_store.h"
+#include "engine/trace/writers.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -48,6 +49,7 @@ void trace_free(struct trace *t)
     free((void *)(uintptr_t)t->problem.kv_lens);
     free((void *)(uintptr_t)t->problem.page_table);
     trace_free(t->fed);
+    trace_writers_free(t->writers);
     free(t->info.source);
     for (size_t i = 0; i < t->info.n_sources; i++)
         free(t->info.sources[i].text);

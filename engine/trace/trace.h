@@ -125,9 +125,10 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
-    float *turned[2]; /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
-    int fd;           /* owned: memfd of a live trace, -1 for a saved one */
-    bool live;        /* in a memfd; false: in a file */
+    struct trace_writers *writers; /* owned: of a saved trace, who recorded what; NULL: it does not say (writers.h) */
+    float *turned[2];              /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
+    int fd;                        /* owned: memfd of a live trace, -1 for a saved one */
+    bool live;                     /* in a memfd; false: in a file */
     struct trace_store
         *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum

@@ -2,6 +2,7 @@
 
 #include "engine/base/file_map.h"
 #include "engine/base/replace.h"
+#include "engine/trace/writers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TENSORS_MAX = 22 + 2 * ASC_ALL_CHANNELS };
+enum { TENSORS_MAX = 22 + 4 * ASC_ALL_CHANNELS };
 #define SLOT_TABLE "slot"
 
 /* One tensor of a saved trace and where its values are: n_slots x n_kv pieces of piece_bytes each, at
-   offset + slot * slot_stride + kv * kv_stride of the trace's bytes. */
+   offset + slot * slot_stride + kv * kv_stride of the trace's bytes, or all in one piece at `from`. */
 struct tensor_map {
     char name[40];
     enum dtype dtype;
@@ -27,6 +28,7 @@ struct tensor_map {
     uint64_t n_slots, n_kv, piece_bytes;
     uint64_t *offset;                  /* borrowed: fields of the layout that the list was made from */
     uint64_t *slot_stride, *kv_stride; /* borrowed; NULL where there is one piece */
+    const void *from;                  /* borrowed; NULL: the trace's bytes */
 };
 
 /* The list under construction. */
@@ -87,6 +89,25 @@ static void add_channel(struct list *list, const struct asc_plan *plan, struct l
     add_dim(map, l->warps);
 }
 
+/* Who recorded a channel. */
+static void add_writers(struct list *list, const struct asc_plan *plan, const struct layout *l, enum asc_channel ch,
+                        struct trace_writers *writers)
+{
+    const struct channel_writers *w = &writers->channel[ch];
+    const char *name = plan_channel_name(plan, ch);
+    struct tensor_map *map = add(list, "writer.", name, DTYPE_I32, &writers->nowhere);
+    map->from = w->planes;
+    add_dim(map, (int64_t)w->n);
+    add_dim(map, l->channel[ch].rows);
+    add_dim(map, l->channel[ch].cols);
+    map = add(list, "writer_of.", name, DTYPE_I32, &writers->nowhere);
+    map->from = w->of;
+    add_dim(map, l->n_slots);
+    if (channel_per_kv(ch))
+        add_dim(map, l->kv_tiles);
+    add_dim(map, 4);
+}
+
 /* A bias or mask. */
 static void add_pairs(struct list *list, const char *name, const struct asc_problem *p, int kind,
                       struct layout_part *part)
@@ -133,9 +154,9 @@ static void add_codes(struct list *list, const char *name, const struct asc_prob
 }
 
 /* Lists the tensors of a trace with this layout, in the order a file holds them: falling element size, so that each is
-   aligned. Returns how many. */
+   aligned. writers: what is to be saved of them, or NULL. Returns how many. */
 static int list_tensors(const struct asc_problem *p, const struct asc_plan *plan, struct layout *l,
-                        struct tensor_map out[TENSORS_MAX])
+                        struct trace_writers *writers, struct tensor_map out[TENSORS_MAX])
 {
     struct tensor_map maps[TENSORS_MAX];
     struct list list = {maps, 0};
@@ -176,6 +197,9 @@ static int list_tensors(const struct asc_problem *p, const struct asc_plan *plan
     for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         if (l->channel[ch].dtype >= 0)
             add_channel(&list, plan, l, ch);
+    for (int ch = 0; writers && ch < ASC_ALL_CHANNELS; ch++)
+        if (writers->channel[ch].n)
+            add_writers(&list, plan, l, ch, writers);
 
     int n = 0;
     for (size_t bytes = 8; bytes; bytes /= 2)
@@ -248,6 +272,8 @@ static int write_tensor(FILE *file, const struct trace *t, const struct tensor_m
                        (*map->slot_stride == slot_bytes && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
     if (chosen->slots && strcmp(map->name, SLOT_TABLE) == 0)
         return write_places(file, t, chosen);
+    if (map->from)
+        return write_dense(file, map->from, all);
     if (dense && (!map->slot_stride || !chosen->slots))
         return write_dense(file, t->bytes + *map->offset, all);
     for (uint64_t i = 0; i < map->n_slots; i++)
@@ -320,13 +346,17 @@ static int save(const struct trace *t, const struct chosen *chosen, const char *
     struct layout layout = t->layout;
     layout.n_slots = chosen->slots ? chosen->n : layout.n_slots;
     struct tensor_map maps[TENSORS_MAX];
-    const int n_maps = list_tensors(&t->problem, &t->plan, &layout, maps);
+    struct trace_writers *writers = NULL;
+    if (trace_writers_collect(t, chosen->slots, chosen->n, &writers, err) != 0)
+        return -1;
+    const int n_maps = list_tensors(&t->problem, &t->plan, &layout, writers, maps);
     unsigned char *header = NULL;
     size_t header_bytes = 0;
-    if (make_header(t, maps, n_maps, &header, &header_bytes, err) != 0)
-        return -1;
-    const int result = write_file(t, path, maps, n_maps, chosen, header, header_bytes, err);
+    const int result = make_header(t, maps, n_maps, &header, &header_bytes, err) != 0
+                           ? -1
+                           : write_file(t, path, maps, n_maps, chosen, header, header_bytes, err);
     free(header);
+    trace_writers_free(writers);
     return result;
 }
 
@@ -394,10 +424,12 @@ static int place_tensors(const struct safetensors *file, const char *path, struc
 {
     struct layout *l = &t->layout;
     struct tensor_map maps[TENSORS_MAX];
-    const int n_maps = list_tensors(&t->problem, &t->plan, l, maps);
+    const int n_maps = list_tensors(&t->problem, &t->plan, l, NULL, maps);
     for (int i = 0; i < n_maps; i++)
         if (take_tensor(file, path, &maps[i], err) != 0)
             return -1;
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
+        l->stamp[ch].writers = 0; /* those of a file are found by name */
     l->slot_index = (struct layout_part){.dtype = DTYPE_I32};
     l->stamps_offset = l->values_offset = 0;
     l->total_bytes = t->n_bytes;
@@ -443,7 +475,8 @@ static int read_trace(const struct safetensors *file, const char *path, struct t
         return -1;
     if (layout_make(&t->problem, &t->plan, &types, n_slots, &t->layout, &inner) != 0)
         return err_set(err, inner.code, path, "%s: %s", inner.where, inner.message);
-    if (place_tensors(file, path, t, err) != 0 || check_states(path, t, err) != 0)
+    if (place_tensors(file, path, t, err) != 0 || check_states(path, t, err) != 0 ||
+        trace_writers_read(file, path, t, err) != 0)
         return -1;
     const struct layout *l = &t->layout;
     const struct layout_part *parts[] = {&l->q_lens, &l->kv_lens, &l->page_table};

@@ -2,6 +2,7 @@
 
 #include "engine/base/path.h"
 #include "engine/oracle/search/rule.h"
+#include "engine/trace/writers.h"
 #include "engine/verdict/again.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/exactness.h"
@@ -231,6 +232,18 @@ static void tell_next(const struct facts *to, const struct finding *f)
          channel_name(f->channel));
 }
 
+static void tell_writer(const struct facts *to, const struct finding *f)
+{
+    struct trace_writer w;
+    char words[WRITER_WORDS_BYTES];
+    if (!trace_writer(to->t, f->channel, f->first.slot, f->first.kv, f->row, f->col, &w))
+        return;
+    if (w.site == finding_site(f, to->t))
+        w.site = NULL; /* it has been said */
+    trace_writer_words(&w, words);
+    tell(to, FACT_WRITER, &detail, "recorded by %s", words);
+}
+
 static void tell_finding(const struct facts *to, const struct finding *f)
 {
     char lost[LOST_WORDS_BYTES], also[FACT_WORDS_BYTES];
@@ -249,6 +262,7 @@ static void tell_finding(const struct facts *to, const struct finding *f)
     tell(to, FACT_BEGINS, &begins, "begins at");
     if (f->again && !is_said(to->j, f))
         tell_event(to, FACT_AGAIN, &detail, f->again);
+    tell_writer(to, f);
     tell_evidence(to, &f->evidence);
     tell_search(to, f);
     tell_edge(to, f);

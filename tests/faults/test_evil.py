@@ -199,6 +199,10 @@ class Evil(Case):
                 else:
                     self.assertEqual(verdicts, [], output[-2000:])
                 self.assertTrue(words in output, output[-2000:])
+                stands = [line for line in output.splitlines() if line.startswith("event: stands: block (")]
+                for block in {line.split(")")[0] for line in stands}:  # what keeps the others waiting comes first
+                    goes = [" runs" in line or "for a value" in line for line in stands if line.startswith(block)]
+                    self.assertEqual(goes, sorted(goes, reverse=True), output[-2000:])
                 self.assertLess(rss, RSS_KIB_MAX)
                 self.nothing_left()
                 failures -= 1

@@ -9,6 +9,7 @@
 #include "engine/verdict/reports.h"
 #include "tui/screen/text_flow.h"
 #include "tui/views/view_text.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,32 @@ static void step_draw(const struct session *s, struct canvas *c, struct rect are
         first_bad_put(s, &f, " so far", "");
 }
 
+/* Of a run that does not end: where its warps stand, as many as there is room for. */
+static void stands_put(const struct session *s, struct text_flow *f)
+{
+    const struct trace_info *info = &s->run.trace->info;
+    int left = 0, rows = f->canvas ? f->area.rows - f->line : INT_MAX;
+    for (size_t i = 0; i < info->n_events; i++)
+        left += info->events[i].kind == EVENT_STANDS;
+    for (size_t i = 0; i < info->n_events && (rows > 1 || rows == left); i++) {
+        if (info->events[i].kind != EVENT_STANDS)
+            continue;
+        flow_cut(f, STYLE_WARNING, info->events[i].text);
+        left--;
+        rows--;
+    }
+    if (left && rows > 0 && f->canvas)
+        canvas_printf(f->canvas, f->area, f->line, 0, STYLE_DIM, "%d more: L log", left);
+}
+
+static int stands_rows(const struct session *s)
+{
+    struct text_flow f = {.area = {0, 0, 0, 1000}};
+    if (s->run.trace)
+        stands_put(s, &f);
+    return f.line;
+}
+
 static void error_draw_rows(const struct session *s, struct canvas *c, struct rect area)
 {
     char words[700], title[64];
@@ -149,12 +176,18 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
     const char *where = path_name(s->job.err.where);
     snprintf(words, sizeof words, "%s%s%.*s", where, *where ? ": " : "", (int)strcspn(s->job.err.message, "\n"),
              s->job.err.message);
-    const int used = flow_fit(c, area, STYLE_BAD, words, "L log");
+    struct rect said = area;
+    const int stands = stands_rows(s);
+    if (stands && area.rows > 2)
+        said.rows = area.rows - stands < 2 ? 2 : area.rows - stands;
+    const int used = flow_fit(c, said, STYLE_BAD, words, "L log");
     const struct trace_event *e = session_event(s);
     struct text_flow f = {.canvas = c, .area = area, .line = used};
     if (used >= area.rows)
         return;
-    if (e && !strstr(s->job.err.message, e->text))
+    if (stands)
+        stands_put(s, &f);
+    else if (e && !strstr(s->job.err.message, e->text))
         event_put(s, &f);
     else
         first_bad_put(s, &f, " of what was recorded", "");
@@ -274,8 +307,10 @@ static void quiet_put(const struct session *s, struct text_flow *f)
     } else {
         row_put(f, STYLE_WARNING, "nothing is judged", "");
     }
-    if (ended)
+    if (ended) {
+        stands_put(s, f);
         return;
+    }
     if (session_event(s))
         event_put(s, f);
     else if (run_fact_first(s->run.judgement, s->run.trace, FACT_SET(FACT_LOST), words))
@@ -412,6 +447,8 @@ int finding_rows(const struct session *s, int cols, bool roomy)
     struct text_flow f = {.area = {0, 0, 0, cols}};
     if (!is_under_way(s) && s->job.phase != PHASE_FAILED && s->run.judgement)
         known_put(s, &f, roomy);
+    else if (s->job.phase == PHASE_FAILED && !session_failed_to_show(s) && stands_rows(s))
+        return 2 + stands_rows(s);
     return f.line;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/base/tensor_core.h"
 #include "engine/oracle/element.h"
 #include "engine/trace/conventions.h"
+#include "engine/trace/writers.h"
 #include "engine/verdict/case.h"
 #include "tui/screen/number.h"
 #include "tui/views/sign.h"
@@ -350,6 +351,20 @@ int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES])
         return 0;
     element_code_words(&code, out);
     return CODE_LINES;
+}
+
+bool writer_words(const struct session *s, char *out, size_t bytes)
+{
+    struct trace_writer w;
+    char words[WRITER_WORDS_BYTES];
+    const struct place at = session_place(s);
+    out[0] = '\0';
+    if (!s->run.trace ||
+        !trace_writer(s->run.trace, at.channel, at.slot, at.kv, s->at.cursor.row, s->at.cursor.col, &w))
+        return false;
+    trace_writer_words(&w, words);
+    snprintf(out, bytes, "recorded by %s", words);
+    return true;
 }
 
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)

@@ -57,6 +57,8 @@ void formula_words(const struct session *s, const struct view_state *vs, char *o
 void bound_words(const struct session *s, char *out, size_t bytes); /* the formula of the local bound */
 /* The lines of element_code_words() of the cursor's element; 0: it is no code. */
 int code_lines(const struct session *s, char out[CODE_LINES][CODE_LINE_BYTES]);
+/* "recorded by block (0,0,3) warp 2 lane 17 ...", of the element under the cursor; false: it is not known. */
+bool writer_words(const struct session *s, char *out, size_t bytes);
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs);
 void counts_draw(const struct session *s, struct canvas *c, struct rect area, int row, const struct view_state *vs);
 

@@ -55,6 +55,11 @@ void view_draw(enum view_id id, const struct session *s, struct canvas *c, const
                  c->cols, c->rows);
         struct text_flow f = {.canvas = c, .area = all};
         flow_put(&f, STYLE_WARNING, words);
+        if (s->run.judgement && s->run.judgement->complete) /* the answer all the same */
+            flow_put(&f, STYLE_STRONG, session_verdict_word(s));
+        if (s->run.finding)
+            flow_put(&f, STYLE_BAD, s->run.finding->text);
+        flow_put(&f, STYLE_DIM, "q leaves");
         return;
     }
     struct canvas part = *c;

@@ -3,6 +3,7 @@
 #include "tui/views/view_text.h"
 
 #include "engine/trace/conventions.h"
+#include "engine/trace/writers.h"
 #include "tui/screen/number.h"
 #include "tui/views/panels.h"
 #include "tui/views/sign.h"
@@ -86,6 +87,9 @@ static int steps_draw(const struct session *s, struct canvas *c, struct rect are
     const int n = code_lines(s, lines);
     for (int i = 0; i < n; i++)
         canvas_put_cut(c, area, row++, 1, STYLE_TEXT, lines[i]);
+    char writer[WRITER_WORDS_BYTES + 16];
+    if (writer_words(s, writer, sizeof writer))
+        canvas_put_cut(c, area, row++, 1, STYLE_DIM, writer);
     if (d->note[0])
         canvas_put(c, area, row++, 1, STYLE_WARNING, d->note);
     return row;

@@ -3,6 +3,7 @@
 #include "engine/session/picture.h"
 
 #include "engine/base/utf8.h"
+#include "engine/trace/writers.h"
 #include "tui/screen/number.h"
 #include "tui/screen/scale.h"
 #include "tui/views/panels.h"
@@ -19,6 +20,8 @@
     PAINT(PAINT_DIFF, "difference")                                                                                    \
     PAINT(PAINT_QUOTIENT, "got/want")                                                                                  \
     PAINT(PAINT_GOT, "captured")                                                                                       \
+    PAINT(PAINT_WARP, "recorded by warp")                                                                              \
+    PAINT(PAINT_LANE, "recorded by lane")                                                                              \
     PAINT(PAINT_FROM_ROW, "from row")                                                                                  \
     PAINT(PAINT_FROM_COL, "from column")
 
@@ -171,6 +174,11 @@ static struct tint unknown_origin(bool light)
     return (struct tint){.kind = TINT_FIXED, .color = gray(light, 0x3a3a3a, 0xc8c8c8), .glyph = "x"};
 }
 
+static double writer_place(const struct picture *p, int thread, enum paint paint)
+{
+    return paint == PAINT_LANE ? thread % 32 / 31.0 : p->warps > 1 ? thread / 32 / (p->warps - 1.0) : 0;
+}
+
 static struct tint quotient_tint(const struct picture_cell *cell, bool light)
 {
     if (cell->want == 0)
@@ -184,6 +192,8 @@ static struct tint tint_of(const struct picture *p, const struct picture_cell *c
 {
     if (!cell || cell->status == STATUS_UNRECORDED)
         return (struct tint){.kind = TINT_NONE};
+    if (paint == PAINT_WARP || paint == PAINT_LANE)
+        return cell->thread < 0 ? unknown_origin(light) : on_scale(SCALE_SIZE, writer_place(p, cell->thread, paint));
     if (picture_cell_is_special(cell))
         return sign_tint(cell->status);
     if (cell->status == STATUS_MASKED)
@@ -343,7 +353,10 @@ static int scale_draw(const struct picture *p, struct canvas *c, struct rect are
 {
     static const double ratios[] = {0.01, 1, 10, 1e3, 1e6};
     const struct range range = find_range(p);
-    const int last = paint == PAINT_FROM_ROW ? p->tile_rows - 1 : p->tile_cols - 1;
+    const int last = paint == PAINT_LANE       ? 31
+                     : paint == PAINT_WARP     ? p->warps - 1
+                     : paint == PAINT_FROM_ROW ? p->tile_rows - 1
+                                               : p->tile_cols - 1;
     char words[NUMBER_BYTES + 4], number[NUMBER_BYTES];
     int col = canvas_put(c, area, 0, 0, STYLE_STRONG, paint_words[paint]) + 2;
     for (int i = 0; i < 5; i++) {
@@ -373,9 +386,11 @@ static int scale_draw(const struct picture *p, struct canvas *c, struct rect are
             if (i % 2 == 0)
                 snprintf(words, sizeof words, "%s", number_signed(number, range.low + t * (range.high - range.low), 9));
             break;
+        case PAINT_WARP:
+        case PAINT_LANE:
         case PAINT_FROM_ROW:
         case PAINT_FROM_COL:
-            if (i % 2 == 0)
+            if (i % 2 == 0 && (last > 1 || i == 0 || i == 4) && (last > 0 || i == 0))
                 snprintf(words, sizeof words, "%d", (int)(t * last));
             break;
         default:
@@ -391,6 +406,8 @@ static int scale_draw(const struct picture *p, struct canvas *c, struct rect are
         col += stop_draw(c, area, col, &other, "other sign");
     else if (paint == PAINT_FROM_ROW || paint == PAINT_FROM_COL)
         col += stop_draw(c, area, col, &unknown, "of none, or several");
+    else if (paint == PAINT_WARP || paint == PAINT_LANE)
+        col += stop_draw(c, area, col, &unknown, "not known");
     else if (!c->colors && paint == PAINT_DIFF)
         col += canvas_put_cut(c, area, 0, col, STYLE_DIM, "size alone") + 2;
     return col;
@@ -523,6 +540,8 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
     switch (a) {
     case ACTION_CYCLE_SHOWN:
         vs->paint = (shown_paint(vs) + 1) % (vs->scope == PICTURE_TILE ? PAINT_COUNT : PAINT_FROM_ROW);
+        if (vs->paint == PAINT_WARP && !(s->run.trace && trace_keeps_writers(s->run.trace)))
+            vs->paint = vs->scope == PICTURE_TILE ? PAINT_FROM_ROW : PAINT_RATIO;
         return did;
     case ACTION_PICTURE:
         vs->scope = (vs->scope + 1) % PICTURE_SCOPES;

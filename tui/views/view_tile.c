@@ -2,11 +2,16 @@
 #include "tui/views/panels.h"
 #include "tui/views/view_text.h"
 
+#include "engine/trace/writers.h"
 #include "tui/screen/number.h"
 #include <math.h>
 #include <stdio.h>
 
-enum { RULER_COLS = 8, CURSOR_ROWS = 5 };
+enum {
+    RULER_COLS = 8,
+    CURSOR_ROWS = 5,
+    LOW_ROWS = 20 /* lower screens keep the line of who recorded it for the tile */
+};
 
 /* Error/bound as a height: up to 0.01, 0.1, 1, which pass, then a step for each factor of ten. */
 static const char *ruler_glyph(double ratio)
@@ -87,7 +92,10 @@ static void view_tile_draw(const struct session *s, struct canvas *c, const stru
     tile_title(s, 0, vs, title, sizeof title);
     snprintf(right, sizeof right, "r%d c%d", s->at.cursor.row, s->at.cursor.col);
     view_frame_draw(s, c, VIEW_TILE, title, right);
-    const struct rect element = {body.row + body.rows - CURSOR_ROWS, 1, CURSOR_ROWS, body.cols - 2};
+    char writer[WRITER_WORDS_BYTES + 16];
+    const bool known = writer_words(s, writer, sizeof writer) && body.rows >= LOW_ROWS;
+    const int rows = CURSOR_ROWS + known;
+    const struct rect element = {body.row + body.rows - rows, 1, rows, body.cols - 2};
     formula_words(s, vs, right, sizeof right);
     rule_draw(c, (struct rect){element.row - 1, 0, 1, c->cols}, "cursor", right);
     element_draw(s, c, element, vs);
@@ -97,7 +105,9 @@ static void view_tile_draw(const struct session *s, struct canvas *c, const stru
     else
         snprintf(line, sizeof line, "%s%s", words[0] ? "local bound: " : "", words);
     canvas_put_cut(c, element, 4, 0, STYLE_DIM, line);
-    body.rows -= CURSOR_ROWS + 1;
+    if (known)
+        canvas_put_cut(c, element, 5, 0, STYLE_DIM, writer);
+    body.rows -= rows + 1;
     matrix_draw(s, c, body, vs);
 }
 

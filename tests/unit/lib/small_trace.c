@@ -42,7 +42,7 @@ const int32_t small_slots[2][3] = {{0, 3, 2}, {0, 1, 0}};
 
 struct layout_types small_types(void)
 {
-    struct layout_types types = {.o = DTYPE_BF16};
+    struct layout_types types = {.o = DTYPE_BF16, .writers = 1};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     types.channel[asc_q] = types.channel[asc_k] = DTYPE_F16;

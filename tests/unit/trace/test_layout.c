@@ -51,6 +51,7 @@ static struct layout_types random_types(void)
     struct layout_types types = {.o = floats[draw(6)]};
     for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
         types.channel[ch] = draw(4) ? draw(DTYPE_COUNT) : -1;
+    types.writers = draw(2);
     return types;
 }
 
@@ -106,6 +107,12 @@ static void take_channel(unsigned char *taken, const struct layout *l, int ch)
             assert_int_equal(stamps % sizeof(uint64_t), 0);
             take(taken, l->total_bytes, at, (uint64_t)map->rows * (uint64_t)map->cols * size_of(map->dtype));
             take(taken, l->total_bytes, stamps, (uint64_t)l->warps * sizeof(uint64_t));
+            const uint64_t writers = stamp->writers + s * stamp->writers_slot_stride + k * stamp->writers_kv_stride;
+            if (!stamp->writers)
+                continue;
+            assert_true(writers > stamps && writers < l->values_offset);
+            assert_int_equal(writers % sizeof(uint32_t), 0);
+            take(taken, l->total_bytes, writers, 4 * (4 + (uint64_t)map->rows * (uint64_t)map->cols));
         }
 }
 
@@ -132,7 +139,8 @@ static void check_one(void)
     assert_true(slot_bytes > 0);
     uint64_t strides = 0;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        strides += l.channel[ch].slot_stride + l.stamp[ch].slot_stride;
+        strides += l.channel[ch].slot_stride + l.stamp[ch].slot_stride + l.stamp[ch].writers_slot_stride;
+    assert_int_equal(layout_keeps_writers(&l), types.writers && strides);
     assert_int_equal(slot_bytes, strides ? strides : 1);
     assert_true(l.total_bytes - l.stamps_offset >= (uint64_t)n_slots * strides);
     struct unwritten_part parts[ASC_ALL_CHANNELS];

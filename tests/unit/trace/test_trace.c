@@ -1,6 +1,7 @@
 /* Traces: made, attached to as a debuggee does, written to, saved, opened again. */
 #include "engine/base/safetensors.h"
 #include "engine/trace/live.h"
+#include "engine/trace/writers.h"
 #include "tests/unit/lib/small_trace.h"
 #include "tests/unit/lib/temporary.h"
 
@@ -142,6 +143,46 @@ static void tiles_know_their_tails(void **state)
     trace_free(t);
 }
 
+/* Element i of a channel: its threads have 4 values each; those of K lay in shared memory. */
+static uint32_t writer_of(int ch, int i)
+{
+    const uint32_t number = ch == asc_k ? ASC_WRITER_SHARED : ch == asc_v ? ASC_WRITER_FAR : (uint32_t)i % 4 + 1;
+    return number << ASC_WRITER_NUMBER | (ch == asc_s ? 40u : 12u) << ASC_WRITER_LINE | (uint32_t)i / 4;
+}
+
+static void check_writers(const struct trace *t, int first_slot)
+{
+    struct trace_writer w;
+    char words[WRITER_WORDS_BYTES];
+    const int slot = 1 - first_slot;
+    assert_true(trace_keeps_writers(t));
+    assert_true(trace_writer(t, asc_s, slot, 1, 3, 6, &w)); /* element 30 of 4 x 8 */
+    assert_int_equal(w.thread, 7);
+    assert_int_equal(w.number, 2);
+    assert_false(w.blocks);
+    assert_int_equal(w.block[0], 1);
+    assert_int_equal(w.block[1], 1);
+    assert_ptr_equal(w.site, trace_site(t, asc_s));
+    trace_writer_words(&w, words);
+    assert_string_equal(words, "block (1,1,0) warp 0 lane 7 (thread 7), value 2, a.cuh:40");
+    assert_false(trace_writer(t, asc_s, slot, 1, 3, 7, &w)); /* nobody */
+    assert_false(trace_writer(t, asc_s, slot, 2, 0, 0, &w));
+    assert_false(trace_writer(t, asc_s, slot, 0, 4, 0, &w));
+    assert_false(trace_writer(t, asc_s, 2, 0, 0, 0, &w));
+    assert_false(trace_writer(t, asc_alpha, slot, 0, 0, 0, &w)); /* not recorded */
+    assert_true(trace_writer(t, asc_k, slot, 0, 0, 5, &w));
+    assert_int_equal(w.number, WRITER_SHARED);
+    assert_int_equal(w.site->line, 12);
+    assert_true(trace_writer(t, asc_v, slot, 0, 0, 0, &w));
+    assert_int_equal(w.number, WRITER_FAR);
+    assert_true(trace_writer(t, asc_p, slot, 1, 0, 0, &w));
+    assert_true(w.blocks);
+    assert_null(w.site); /* a line of no probe of p */
+    trace_writer_words(&w, words);
+    assert_string_equal(words, "one of several blocks, warp 0 lane 0 (thread 0), value 0");
+    assert_true(trace_writer(t, asc_q, slot, 99, 0, 0, &w)); /* once per q tile: kv is ignored */
+}
+
 /* Writes through the child's mapping, as probes do: element value slot*1000 + kv*100 + index, stamps 10*slot + kv + 1.
  */
 static void play_debuggee(const struct trace *t)
@@ -172,6 +213,13 @@ static void play_debuggee(const struct trace *t)
                                                         kv * stamp->kv_stride);
                 stamps[1] = 10 * slot + kv + 1;
                 stamps[0] = slot ? 100 : 0;
+                uint32_t *writers =
+                    (uint32_t *)(void *)(device.stamps + stamp->writers + slot * stamp->writers_slot_stride +
+                                         kv * stamp->writers_kv_stride);
+                writers[0] = kv && ch == asc_p ? ASC_WRITER_BLOCKS : (uint32_t)slot + 1;
+                writers[1] = (uint32_t)kv;
+                for (int i = 0; i + 1 < map->rows * map->cols; i++) /* the last one nobody recorded */
+                    writers[ASC_WRITER_HEAD + (uint32_t)i] = writer_of(ch, i);
             }
     }
     device.dropped[asc_s] = 7;
@@ -275,6 +323,15 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     }
     assert_false(t->live);
     check_played(t);
+    check_writers(live, 0);
+    check_writers(t, 0);
+    assert_int_equal(t->writers->channel[asc_s].n, 1); /* four tiles alike */
+    struct trace *part = NULL;
+    assert_int_equal(trace_save_slots(t, (const int[]){1}, 1, in_folder("slot.safetensors"), &err), 0);
+    assert_int_equal(trace_open(in_folder("slot.safetensors"), &part, &err), 0);
+    check_writers(part, 1);
+    trace_free(part);
+    unlink(in_folder("slot.safetensors"));
     assert_int_equal(t->problem.causal, ASC_CAUSAL_BOTTOM_RIGHT);
     assert_int_equal(t->problem.window_left, 5);
     assert_int_equal(t->problem.window_right, -1);

@@ -179,6 +179,7 @@ static void a_child_refuses_a_header_that_lies(void **state)
     attach_refuses(FIELD_AT(layout.k.offset), ERR_INPUT, "offsets");
     attach_refuses(FIELD_AT(layout.channel[asc_s].kv_stride), ERR_INPUT, "offsets");
     attach_refuses(FIELD_AT(layout.stamp[asc_lse].offset), ERR_INPUT, "offsets");
+    attach_refuses(FIELD_AT(layout.stamp[asc_s].writers), ERR_INPUT, "offsets");
     attach_refuses(FIELD_AT(layout.n_slots), ERR_INPUT, "slots");
     struct trace *t = make_small();
     const size_t index = t->layout.slot_index.offset;

@@ -384,6 +384,34 @@ static void events(void **state)
     session_free(s);
 }
 
+/* Where a kernel hangs: as many of its warps as there is room for, in the order of the trace, and the source at the
+   first one's line. */
+static void warps_of_a_run_that_hangs(void **state)
+{
+    (void)state;
+    const struct hand_made made = right();
+    struct session *s = hand_made_session(&made);
+    struct trace *t = hand_made_trace(&made);
+    t->info.status = RUN_HUNG;
+    snprintf(t->info.status_text, sizeof t->info.status_text, "the kernel did not finish within 3 s");
+    hand_made_event(t, EVENT_STANDS, "block (1,0,0), warp 3: lane 0 at k.cu:97 runs", "kernels/v2b_scalar.cu", 9);
+    for (int i = 0; i < 6; i++)
+        hand_made_event(t, EVENT_STANDS, "block (1,0,0), warp 4: all 32 lanes at k.cu:130 wait at __syncthreads",
+                        "kernels/v2b_scalar.cu", 11);
+    hand_made_judge(s, t);
+    for (int failed = 0; failed < 2; failed++) { /* opened from a file, and as it ends here */
+        assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "within 3 s"));
+        assert_true(golden_has(s, VIEW_OVERVIEW, 80, 24, "warp 3: lane 0 at k.cu:97 runs"));
+        assert_true(golden_has(s, VIEW_OVERVIEW, 120, 40, "warp 4: all 32 lanes at k.cu:130 wait at __syncthreads"));
+        assert_true(golden_has(s, VIEW_OVERVIEW, 120, 40, "more: L log"));
+        assert_true(golden_has(s, VIEW_OVERVIEW, 120, 40, "◆  9"));
+        s->job.phase = PHASE_FAILED;
+        s->job.made_run = 1;
+        err_set(&s->job.err, ERR_RUN, "", "the kernel did not finish within 3 s");
+    }
+    session_free(s);
+}
+
 /* A checked run whose values are right: the reports stand at their tiles and on both of their lines. */
 static void reports_of_a_checked_run(void **state)
 {
@@ -462,6 +490,8 @@ static void too_small(void **state)
     (void)state;
     struct session *s = failing();
     assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "terminal too small: need 60x16, have"));
+    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, session_verdict_word(s))); /* the answer all the same */
+    assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "q leaves"));
     assert_true(golden_has(s, VIEW_OVERVIEW, 40, 10, "40x10"));
     session_free(s);
 }
@@ -690,6 +720,7 @@ int main(void)
         cmocka_unit_test(cancelled_run),
         cmocka_unit_test(rerun_under_way),
         cmocka_unit_test(events),
+        cmocka_unit_test(warps_of_a_run_that_hangs),
         cmocka_unit_test(event_of_a_clean_run),
         cmocka_unit_test(reports_of_a_checked_run),
         cmocka_unit_test(lost_values),
