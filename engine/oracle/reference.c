@@ -555,11 +555,16 @@ struct true_row {
     struct magnitude_row size, error;
 };
 
+/* What sum_row() leaves for likely_values(). */
+struct reaches {
+    double *restrict moved, *restrict reach, *restrict along;
+};
+
 /* Takes the tile's products (in `want`) and their errors into the sums so far; U of one row in this run's frame. more:
-   what else the products may err by. moved, reach and along: see likely_values(). */
-VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
-                                 const double *restrict more, double *restrict want, double *restrict bound,
-                                 double *restrict moved, double *restrict reach, double *restrict along)
+   what the products may err by besides. */
+static inline void sum_elements(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                const double *restrict more, double *restrict want, double *restrict bound,
+                                const struct reaches *reaches)
 {
     const double decay = row->decay, decay_error = row->decay_error, relative = row->relative, lost = row->lost;
     const double loose = row->loose, shift = row->shift, tiny = row->tiny;
@@ -571,12 +576,27 @@ VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *rest
         const double all = off + relative * most, sum = decay * out[i] + want[i];
         out[i] = sum;
         error[i] = all;
-        moved[i] = fixed;
-        reach[i] = most;
-        along[i] = fabs(want[i]) / fmax(size, BOUND_TINY);
+        if (reaches) {
+            reaches->moved[i] = fixed;
+            reaches->reach[i] = most;
+            reaches->along[i] = fabs(want[i]) / fmax(size, BOUND_TINY);
+        }
         want[i] = sum * shift;
         bound[i] = (all + loose * (fabs(sum) + all)) * shift + tiny;
     }
+}
+
+VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                 const double *restrict more, double *restrict want, double *restrict bound)
+{
+    sum_elements(n, row, out, error, more, want, bound, NULL);
+}
+
+VECTOR_UNITS static void sum_long_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                      const double *restrict more, double *restrict want, double *restrict bound,
+                                      const struct reaches *reaches)
+{
+    sum_elements(n, row, out, error, more, want, bound, reaches);
 }
 
 /* U of one row that was divided by l: out / sum, within what is said of u_norm in reference.h. However uncertain the
@@ -614,6 +634,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     const double relative = accumulate_error(c);
     const double factor = reference_offset(c), times = s->at.times_v;
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
+    const struct reaches reaches = {s->reference.moved, s->reference.reach, s->reference.along};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
         raise_row(head_dim_v, times * dropout_of_weights(c), size_v + (size_t)key * (size_t)head_dim_v,
@@ -645,9 +666,12 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
                                .error = magnitude_row(&errors, r, head_dim_v, cols)};
         row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
         row.error.grown *= times;
-        sum_row(head_dim_v, &row, s->reference.out + first, s->reference.out_error + first,
-                s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first,
-                s->reference.moved, s->reference.reach, s->reference.along);
+        const double *more = s->input[asc_v].lossy ? s->room.sum + first : s->room.zero;
+        double *out = s->reference.out + first, *error = s->reference.out_error + first;
+        if (s->likely.on)
+            sum_long_row(head_dim_v, &row, out, error, more, want + first, bound + first, &reaches);
+        else
+            sum_row(head_dim_v, &row, out, error, more, want + first, bound + first);
         likely_values(c, s, r);
         s->reference.turned[r] += bound_exp_declared(c, 0, values_scaled_first(c, s->reference.frame[r]));
         if (divides)
