@@ -12,12 +12,12 @@
 #define EXP_ERROR 0x1p-46
 
 /* 2^k, -1022 <= k <= 1023, k an integer: added to 1.5 2^52 its bits are the last ones of the sum. */
-static inline double exp_power(double k)
+HOST_AND_DEVICE static inline double exp_power(double k)
 {
     return format_f64_of((format_f64_bits(k + 0x1.8p52) + 1023) << 52);
 }
 
-static inline double exp_lane(double x)
+HOST_AND_DEVICE static inline double exp_lane(double x)
 {
     x = x < -746 ? -746 : x; /* 0 from here on, infinity from the other end on; a NaN stays one */
     x = x > 710 ? 710 : x;

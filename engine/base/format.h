@@ -14,33 +14,40 @@
 #include <stdint.h>
 #include <string.h>
 
+/* What a GPU's code calls too. */
+#ifdef __CUDACC__
+#define HOST_AND_DEVICE __host__ __device__
+#else
+#define HOST_AND_DEVICE
+#endif
+
 #define E4M3_MAX 448.0f
 #define E5M2_MAX 57344.0f
 #define F16_MAX 65504.0f
 #define E2M1_MAX 6.0f
 
-static inline uint32_t format_f32_bits(float x)
+HOST_AND_DEVICE static inline uint32_t format_f32_bits(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float format_f32_of(uint32_t bits)
+HOST_AND_DEVICE static inline float format_f32_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline uint64_t format_f64_bits(double x)
+HOST_AND_DEVICE static inline uint64_t format_f64_bits(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline double format_f64_of(uint64_t bits)
+HOST_AND_DEVICE static inline double format_f64_of(uint64_t bits)
 {
     double x;
     memcpy(&x, &bits, sizeof x);

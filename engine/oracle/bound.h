@@ -11,54 +11,11 @@
 #ifndef ORACLE_BOUND_H
 #define ORACLE_BOUND_H
 
+#include "engine/oracle/formula.h"
 #include "engine/oracle/oracle.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-#define BOUND_U 0x1p-24     /* unit roundoff of f32 */
-#define BOUND_EXP 0x1p-22   /* relative error of exp2: the guide's 2 ulp; measured ex2.approx, exp2f 2^-22.71 */
-#define BOUND_TANH 0x1p-14  /* of tanh: see bound_tanh */
-#define BOUND_TINY 0x1p-126 /* what underflow can cost an operation, flushed to zero or not */
-#define BOUND_SLACK (1 + 0x1p-14)
-
-/* Higham's gamma_n = n u / (1 - n u): the relative error of n roundings in any order. */
-static inline double bound_gamma(int n)
-{
-    const double nu = n * BOUND_U;
-    return nu < 0.5 ? nu / (1 - nu) * BOUND_SLACK : INFINITY;
-}
-
-/* An upper bound of expm1(x), 0 <= x <= 1: the series x + x^2/2 + x^3/6 + ... lies below x + x^2, because e - 2 < 1. */
-static inline double bound_expm1_near(double x)
-{
-    return x + x * x;
-}
-
-/* The same for any x >= 0. */
-static inline double bound_expm1(double x)
-{
-    return x <= 1 ? bound_expm1_near(x) : expm1(x);
-}
-
-/* Relative error of exp(x) computed as exp2(x log2 e), x a difference of two f32: the subtraction errs by u |x|, the
-   f32 constant and the product by at most another 2.25 u |x|, which exp turns into relative errors; exp2 itself by
-   BOUND_EXP, the result's own rounding by u. `folded` is |m| where the kernel may multiply score and maximum by a
-   constant before it subtracts: s c and m c are then rounded each, 2 u |m c| beyond what u |x| covers (one of the two
-   where an FMA takes s c unrounded). Measured without the subtraction, which is exact there: __expf and expf take 0.48
-   of it at most, ex2.approx 0.49 of what it is for x = 0. */
-static inline double bound_exp(double x, double folded)
-{
-    return (BOUND_EXP + BOUND_U + 3.25 * BOUND_U * fabs(x) + 2 * BOUND_U * folded) * BOUND_SLACK;
-}
-
-/* How far factor exp(x') may lie from want = factor exp(x), x' being within `loose` of x: want expm1(loose). Where
-   loose is large it is put into the exponent, so that a want of 0 and a factor beyond any number do not make a NaN. An
-   error of the exponential, relative to its result, is as good as one of its argument and belongs to `loose`. */
-static inline double bound_exp_moved(double want, double factor, double x, double loose)
-{
-    return loose <= 1 ? want * bound_expm1(loose) : factor * exp(x + loose);
-}
 
 /* What scales of Q and K in the constant by which scores become natural add to the error of a natural number x: each is
    one more f32 that the constant was multiplied by, and rounded. */
@@ -146,13 +103,6 @@ static inline double bound_accumulate(int bc)
     return bound_gamma(bc + 2);
 }
 
-/* o = u / l: as u * (1/l) with a reciprocal within one ulp (2 u) and two roundings, or one division (the guide's 2 ulp
-   of __fdividef: 4 u). Measured: rcp.approx takes 0.82 of 2 u, x * rcp.approx, __fdividef and div.full 0.65 of 4 u. */
-static inline double bound_divide(double o)
-{
-    return (4 * BOUND_U * fabs(o) + 2 * BOUND_TINY) * BOUND_SLACK;
-}
-
 /* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
    scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). */
 static inline double bound_descale(const struct oracle_case *c, double o, double bound, double scale)
@@ -161,22 +111,6 @@ static inline double bound_descale(const struct oracle_case *c, double o, double
     const double roundings = 2 * (c->conventions.v_descale == ASC_V_OUTPUT) + 5 * drops;
     const double more = roundings > 0 ? roundings * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
     return (bound + more * BOUND_SLACK) * fabs(scale);
-}
-
-/* lse = m + ln l: __logf errs by 2^-21.41 = 3.6e-7 absolutely in [0.5, 2] and by 3 ulp elsewhere (CUDA C++ Programming
-   Guide), an ulp being up to 2 u of the value: 6 u, which has room for lg2.approx and its scaling by ln 2 as well
-   (measured, for normal l: __logf and that 0.44 of both terms, logf 0.17); m scaled to the unit of lse by 2 u; the
-   addition by u. In base 2 all of it is multiplied by log2 e, rounded twice. */
-static inline double bound_lse(double m, double ln_l, double lse)
-{
-    return (3.6e-7 + BOUND_U * (6 * fabs(ln_l) + 2 * fabs(m) + fabs(lse))) * BOUND_SLACK;
-}
-
-/* Change of unit of a score or maximum that passes the kernel's hands: the constant is rounded twice, the product once.
- */
-static inline double bound_convert(double x)
-{
-    return 3 * BOUND_U * fabs(x) * BOUND_SLACK;
 }
 
 /* For a type narrower than f32: *unit, its unit roundoff, and *half_tiny, half its smallest subnormal; rounding x moves

@@ -22,6 +22,7 @@ struct job {
     struct tile_verdicts *out;
     struct tile_detail *detail; /* may be NULL; see wanted_detail */
     bool unseen;                /* see visits_unseen */
+    bool inputs_alone;          /* and Q was not captured either: O and LSE follow from the inputs */
 };
 
 static struct tile_verdicts *verdicts_of(const struct job *job, enum asc_channel ch)
@@ -226,9 +227,13 @@ static void judge_visited(const struct job *job, int kv)
     judge_operand(job, asc_k, s->masked);
     judge_operand(job, asc_v, s->masked);
     const int left = tile_left(job->c, s);
-    if (!left) {
+    if (job->inputs_alone)
+        s->exact_k = false; /* nobody has computed local scores */
+    if (!left && !job->inputs_alone) {
         tile_local(job->c, s);
         padding_excuse(job->c, s);
+    }
+    if (!left) {
         reference_s(job->c, s);
         reference_tile(job->c, s);
     }
@@ -252,6 +257,10 @@ static void judge_visited(const struct job *job, int kv)
                               &verdicts_of(job, asc_s)->local);
     if (left)
         return;
+    if (job->inputs_alone) {
+        s->at.tiles_seen++;
+        return;
+    }
     if (s->stage[asc_p].recorded)
         padding_judge_p(job->c, s, &verdicts_of(job, asc_p)->local);
     if (s->stage[asc_v].recorded)
@@ -301,7 +310,7 @@ static bool end_follows_from_inputs(const struct job *job)
 
 static void judge_end(const struct job *job)
 {
-    const int from_inputs = end_follows_from_inputs(job);
+    const int from_inputs = job->inputs_alone || end_follows_from_inputs(job);
     local_o(job->c, &job->s->at, scratch_local(job->s, asc_o));
     local_lse(job->c, &job->s->at, scratch_local(job->s, asc_lse));
     reference_end(job->c, job->s);
@@ -363,7 +372,8 @@ static void judge_split(const struct job *job, int split)
 int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struct tile_verdicts *out,
                struct tile_detail *detail)
 {
-    const struct job job = {c, scratch, out, detail, visits_unseen(c)};
+    struct job job = {.c = c, .s = scratch, .out = out, .detail = detail, .unseen = visits_unseen(c)};
+    job.inputs_alone = job.unseen && !c->captured[asc_q].data;
     if (scratch_prepare(scratch, c) != 0)
         return -1;
     memset(out, 0, (size_t)c->kv_tiles * ASC_CHANNELS * sizeof *out);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define RANDOM_OF_SCORE 0.4
-#define FEW_STEPS 8
 
 bool likely_wanted(const struct oracle_case *c)
 {
@@ -48,14 +47,6 @@ static bool scores_are_products(const struct oracle_case *c, const struct judge_
     return !(c->softcap > 0) && !bias_terms(c) && !c->score_mod && !s->input[asc_q].lossy && !s->input[asc_k].lossy;
 }
 
-/* Where between two numbers of its type p lies. */
-static int bin_of(double p, int bits, int least)
-{
-    const int exponent = (int)(format_f64_bits(p) >> 52) - 1023, step = (exponent > least ? exponent : least) - bits;
-    const double steps = p * format_f64_of((uint64_t)(1023 - step) << 52);
-    return (int)((steps - floor(steps)) * LIKELY_BINS);
-}
-
 static void deal_weights(const struct oracle_case *c, struct judge_scratch *s, int r, double decay)
 {
     struct likely *x = &s->likely;
@@ -77,7 +68,7 @@ static void deal_weights(const struct oracle_case *c, struct judge_scratch *s, i
         const double w = weight[i], p = w * per_unit;
         if (!(w > 0) || !isfinite(p))
             continue;
-        bins[bin_of(p, bits, least)] += w;
+        bins[likely_bin(p, bits, least, LIKELY_BINS)] += w;
         x->squares[r] += w * w;
     }
 }
@@ -87,8 +78,7 @@ void likely_weights(const struct oracle_case *c, struct judge_scratch *s, int r,
     struct likely *x = &s->likely;
     const size_t first = (size_t)r * (size_t)s->at.cols;
     const double *weight = s->reference.weight + first, *error = s->reference.weight_error + first;
-    const double natural = fabs(s->reference.s_natural), p_unit = s->reference.p_unit[r];
-    const double random = scores_are_products(c, s) ? RANDOM_OF_SCORE : 0;
+    const double p_unit = s->reference.p_unit[r];
     double *fixed = x->weight + first, *variance = x->weight_variance + first;
     enum dtype t;
     double unit = 0;
@@ -100,17 +90,20 @@ void likely_weights(const struct oracle_case *c, struct judge_scratch *s, int r,
         return;
     if (values_p_type(c, &t))
         bound_narrow(t, &unit, &half_tiny);
+    const struct likely_terms terms = {.natural = fabs(s->reference.s_natural),
+                                       .random = scores_are_products(c, s) ? RANDOM_OF_SCORE : 0,
+                                       .unit = unit,
+                                       .half_tiny = half_tiny * p_unit,
+                                       .l_unit = row->unit,
+                                       .l_half_tiny = row->half_tiny * p_unit};
     for (int i = 0; i < s->at.cols; i++) {
-        const double w = weight[i], loose = s->reference.s_bound[first + (size_t)i] * natural;
-        const double either = w > 0 && loose < 0x1p-6 ? fmin(random * w * loose, error[i]) : 0;
-        const double size = w + error[i], step = half_tiny * p_unit, l_step = row->half_tiny * p_unit;
-        const double rounded = size > 0 ? unit * size + step : 0, l_rounded = size > 0 ? row->unit * size + l_step : 0;
-        const bool few = size < FEW_STEPS * step, l_few = size < FEW_STEPS * l_step;
-        fixed[i] = error[i] - either + 4 * unit * unit * size + (few ? rounded : 0);
-        variance[i] = either * either + (few ? 0 : rounded * rounded);
-        less += either;
-        squares += either * either + (l_few ? 0 : l_rounded * l_rounded);
-        l_more += 4 * row->unit * row->unit * size + (l_few ? l_rounded : 0);
+        const struct likely_weight one =
+            likely_weight(&terms, weight[i], error[i], s->reference.s_bound[first + (size_t)i]);
+        fixed[i] = one.fixed;
+        variance[i] = one.variance;
+        less += one.less;
+        squares += one.squares;
+        l_more += one.l_more;
     }
     deal_weights(c, s, r, row->decay);
     x->decay[r] = row->decay;
@@ -148,20 +141,23 @@ void likely_products(const struct oracle_case *c, struct judge_scratch *s)
 }
 
 VECTOR_UNITS static void sum_values(int n, double decay, const struct product_share *share,
-                                    const struct magnitude_row *fixed, const struct magnitude_row *variances,
-                                    const double *restrict moved, const double *restrict reach,
-                                    const double *restrict along, double *restrict u, double *restrict variance,
-                                    double *restrict cut)
+                                    const struct magnitude_row *size, const struct magnitude_row *fixed,
+                                    const struct magnitude_row *variances, const double *restrict product,
+                                    const double *restrict moved, const double *restrict reach, double *restrict u,
+                                    double *restrict variance, double *restrict cut)
 {
     for (int i = 0; i < n; i++) {
-        u[i] = decay * u[i] + moved[i] + share->systematic * reach[i] + (fixed->sums[i] + fixed->lost) * fixed->grown;
-        variance[i] = decay * decay * variance[i] + (variances->sums[i] + variances->lost) * variances->grown +
-                      share->variance * reach[i] * reach[i];
-        cut[i] = decay * cut[i] + (share->cut + share->terms * along[i]) * reach[i];
+        struct likely_value x = {u[i], variance[i], cut[i]};
+        likely_value(decay, share, product[i], (size->sums[i] + size->lost) * size->grown, moved[i], reach[i],
+                     (fixed->sums[i] + fixed->lost) * fixed->grown,
+                     (variances->sums[i] + variances->lost) * variances->grown, &x);
+        u[i] = x.u;
+        variance[i] = x.variance;
+        cut[i] = x.cut;
     }
 }
 
-void likely_values(const struct oracle_case *c, struct judge_scratch *s, int r)
+void likely_values(const struct oracle_case *c, struct judge_scratch *s, int r, const struct magnitude_row *size)
 {
     struct likely *x = &s->likely;
     const struct reference *of = &s->reference;
@@ -175,7 +171,7 @@ void likely_values(const struct oracle_case *c, struct judge_scratch *s, int r)
         magnitude_row(&(struct magnitude_sums){x->variance_sums, x->variance_unit}, r, dim, cols);
     fixed.grown *= times;
     variance.grown *= times * times;
-    sum_values(dim, x->decay[r], &x->share, &fixed, &variance, of->moved, of->reach, of->along, x->u + first,
+    sum_values(dim, x->decay[r], &x->share, size, &fixed, &variance, of->product, of->moved, of->reach, x->u + first,
                x->u_variance + first, x->u_cut + first);
 }
 
@@ -236,109 +232,92 @@ static double together(const struct judge_scratch *s, int r)
     return apart > 0 ? fmax(1, (squares - sum * sum / LIKELY_BINS) / apart) : INFINITY;
 }
 
-/* Of the range of a rounding what it errs by on average: evenly spread over its step, a third, and steps are powers of
-   two below the weight, 0.54 of its square. */
-#define VARIANCE_OF_RANGE (0.54 / 3)
-
-/* The variance that is expected of one element's roundings. */
-static double expected_variance(const struct oracle_case *c, const struct judge_scratch *s, int r, size_t i)
+void noise_finish(const struct noise_row *rows, int n, int cols, bool known, int keys, struct output_noise *noise)
 {
-    const struct likely *x = &s->likely;
-    const double sum = s->reference.sum[r], times = codes_o_times(c), want = s->stage[asc_o].want[GLOBAL][i];
-    const double of_weights = VARIANCE_OF_RANGE * together(s, r) * x->u_variance[i], cut = x->u_cut[i] / 4;
-    double unit = 0;
-    double half_tiny = 0;
-    bound_narrow((enum dtype)c->o_dtype, &unit, &half_tiny);
-    const double step = unit * fabs(want) + half_tiny + BOUND_U * fabs(want);
-    return (of_weights + cut * cut) / (sum * sum) * times * times + VARIANCE_OF_RANGE * step * step;
+    struct noise_row sum = {0};
+    double squares = 0;
+    double expected = 0;
+    *noise = (struct output_noise){.known = known, .keys = keys};
+    if (!known)
+        return;
+    for (int r = 0; r < n; r++) {
+        sum.by_want += rows[r].by_want;
+        sum.by_rounded += rows[r].by_rounded;
+        sum.squares += rows[r].squares;
+        sum.spread += rows[r].spread;
+        sum.cut += rows[r].cut;
+        sum.of_l += rows[r].of_l;
+        sum.shared += rows[r].shared;
+    }
+    const double by = fabs(sum.by_rounded) < fabs(sum.by_want) ? sum.by_rounded : sum.by_want;
+    noise->slope = sum.squares > 0 ? by / sum.squares : 0;
+    for (int r = 0; r < n; r++) {
+        /* The square of (error - slope want), summed. */
+        const double slope = noise->slope,
+                     left = rows[r].errors - 2 * slope * rows[r].by_want + slope * slope * rows[r].squares;
+        squares += left;
+        expected += rows[r].expected;
+        noise->row = rows[r].expected > 0 ? fmax(noise->row, sqrt(fmax(left, 0) / rows[r].expected)) : noise->row;
+    }
+    noise->ratio = expected > 0 ? sqrt(fmax(squares, 0) / expected) : 0;
+    const double margin =
+        sum.squares > 0 ? 6 * (sqrt(sum.spread) / sum.squares + sqrt(sum.of_l) / n + sqrt(sum.shared / n)) : 0;
+    noise->high = margin + NOISE_COMMON;
+    noise->low = -noise->high - (sum.squares > 0 ? 2 * sum.cut / sum.squares : 0);
+    noise->limit = 2 + 6 / sqrt(cols);
 }
 
-/* What O errs by in proportion to itself, and what is expected of that. Where elements of O are equal, so are the
-   errors of their last rounding: so they are set against the reference and against the rounded one, and the less
-   counts. */
-struct proportion {
-    double by_want, by_rounded, squares, spread, cut;
-};
-
-static struct proportion proportion(const struct oracle_case *c, const struct judge_scratch *s)
+static struct noise_row noise_of_row(const struct oracle_case *c, const struct judge_scratch *s, int r)
 {
     const struct stage *o = &s->stage[asc_o];
-    struct proportion p = {0};
-    for (int i = 0; i < o->rows * o->cols; i++) {
-        const int r = i / o->cols;
-        const double want = o->want[GLOBAL][i], sum = s->reference.sum[r];
-        if (!(sum > 0) || !isfinite(want) || !isfinite(o->got[i]))
-            continue;
-        p.by_want += (o->got[i] - want) * want;
-        p.by_rounded += (o->got[i] - bound_round((enum dtype)c->o_dtype, want)) * want;
-        p.squares += want * want;
-        p.spread += want * want * expected_variance(c, s, r, (size_t)i);
-        p.cut += fabs(want) * s->likely.u_cut[i] / sum * fabs(codes_o_times(c));
+    const struct likely *x = &s->likely;
+    const double sum = s->reference.sum[r], times = codes_o_times(c), equal = together(s, r);
+    struct noise_row row = {0};
+    double unit = 0;
+    double half_tiny = 0;
+    double p_unit = 0;
+    double p_half_tiny = 0;
+    enum dtype t;
+    if (!(sum > 0))
+        return row;
+    if (values_p_type(c, &t))
+        bound_narrow(t, &p_unit, &p_half_tiny);
+    bound_narrow((enum dtype)c->o_dtype, &unit, &half_tiny);
+    for (int d = 0; d < o->cols; d++) {
+        const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
+        const double want = o->want[GLOBAL][i];
+        const struct likely_value value = {x->u[i], x->u_variance[i], x->u_cut[i]};
+        noise_add(&row, o->got[i], want, bound_round((enum dtype)c->o_dtype, want),
+                  likely_variance(equal, &value, sum, want, times, unit, half_tiny), value.cut / sum * fabs(times));
     }
-    return p;
+    row.of_l = x->l_variance[r] / (sum * sum);
+    row.shared = VARIANCE_OF_RANGE * equal * p_unit * p_unit * x->squares[r] / (sum * sum);
+    return row;
+}
+
+/* What errs beside roundings has no size that is expected of it: inputs that the launch converts, scores that go
+   through other functions. */
+static bool noise_known(const struct oracle_case *c, const struct judge_scratch *s)
+{
+    return s->likely.on && !s->likely.merged && scores_are_products(c, s) && !s->input[asc_v].lossy &&
+           c->conventions.quantized == ASC_QUANTIZED_GIVEN;
 }
 
 void likely_noise(const struct oracle_case *c, struct judge_scratch *s)
 {
     const struct stage *o = &s->stage[asc_o];
-    struct output_noise *noise = &s->likely.noise;
-    double squares = 0;
-    double expected = 0;
-    double of_l = 0;
-    double shared = 0; /* of the weights' sum, which all elements of a row err by where V has one sign */
-    double unit = 0;
-    double half_tiny = 0;
-    enum dtype t;
-    if (values_p_type(c, &t))
-        bound_narrow(t, &unit, &half_tiny);
-    /* What errs beside roundings has no size that is expected of it: inputs that the launch converts, scores that go
-       through other functions. */
-    const bool known = s->likely.on && !s->likely.merged && scores_are_products(c, s) && !s->input[asc_v].lossy &&
-                       c->conventions.quantized == ASC_QUANTIZED_GIVEN;
-    *noise = (struct output_noise){.known = known, .keys = schedule_keys(c, o->rows - 1)};
-    if (!noise->known)
-        return;
-    const struct proportion p = proportion(c, s);
-    const double by = fabs(p.by_rounded) < fabs(p.by_want) ? p.by_rounded : p.by_want;
-    noise->slope = p.squares > 0 ? by / p.squares : 0;
-    for (int r = 0; r < o->rows; r++) {
-        const double sum = s->reference.sum[r];
-        double row = 0;
-        double of_row = 0;
-        for (int d = 0; d < o->cols && sum > 0; d++) {
-            const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
-            const double want = o->want[GLOBAL][i], off = o->got[i] - want - noise->slope * want;
-            if (!isfinite(off))
-                continue;
-            row += off * off;
-            of_row += expected_variance(c, s, r, i);
-        }
-        squares += row;
-        expected += of_row;
-        of_l += sum > 0 ? s->likely.l_variance[r] / (sum * sum) : 0;
-        shared += sum > 0 ? VARIANCE_OF_RANGE * together(s, r) * unit * unit * s->likely.squares[r] / (sum * sum) : 0;
-        noise->row = of_row > 0 ? fmax(noise->row, sqrt(row / of_row)) : noise->row;
-    }
-    noise->ratio = expected > 0 ? sqrt(squares / expected) : 0;
-    const double margin =
-        p.squares > 0 ? 6 * (sqrt(p.spread) / p.squares + sqrt(of_l) / o->rows + sqrt(shared / o->rows)) : 0;
-    noise->high = margin + NOISE_COMMON;
-    noise->low = -noise->high - (p.squares > 0 ? 2 * p.cut / p.squares : 0);
-    noise->limit = 2 + 6 / sqrt(o->cols);
-}
-
-static double likely_most(const struct judge_scratch *s, int r, double systematic, double variance)
-{
-    const double either = variance > 0 ? LIKELY_LAMBDA * sqrt(together(s, r) * variance) : 0;
-    return (systematic + either) * BOUND_SLACK;
+    const bool known = noise_known(c, s);
+    for (int r = 0; known && r < o->rows; r++)
+        s->likely.rows[r] = noise_of_row(c, s, r);
+    noise_finish(s->likely.rows, o->rows, o->cols, known, schedule_keys(c, o->rows - 1), &s->likely.noise);
 }
 
 double likely_of_u(const struct judge_scratch *s, int r, size_t i)
 {
-    return likely_most(s, r, s->likely.u[i], s->likely.u_variance[i]);
+    return likely_most(together(s, r), s->likely.u[i], s->likely.u_variance[i]);
 }
 
 double likely_of_l(const struct judge_scratch *s, int r)
 {
-    return likely_most(s, r, s->likely.l[r], s->likely.l_variance[r]);
+    return likely_most(together(s, r), s->likely.l[r], s->likely.l_variance[r]);
 }

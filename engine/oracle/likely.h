@@ -21,10 +21,8 @@
 #ifndef ORACLE_LIKELY_H
 #define ORACLE_LIKELY_H
 
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/scratch.h"
-
-#define LIKELY_KEYS 4096    /* rows of fewer keys are judged by the worst case alone */
-#define LIKELY_LAMBDA 10.35 /* 2 exp(-lambda^2 / 2) < 1e-12 / 2^36 */
 
 /* Whether the case keeps such sums. */
 bool likely_wanted(const struct oracle_case *c);
@@ -44,8 +42,8 @@ void likely_weights(const struct oracle_case *c, struct judge_scratch *s, int r,
 /* After the weights were dropped: sums over the tile's keys of systematic errors, and of the squares of the others. */
 void likely_products(const struct oracle_case *c, struct judge_scratch *s);
 /* Row r of U, from reference.moved, what errs beyond the weights, systematic; reach, the largest partial sum of the
-   tile; along, |sum w v| / sum w |v| over it, which is 1 where all products have one sign. */
-void likely_values(const struct oracle_case *c, struct judge_scratch *s, int r);
+   tile; product, its own; and its magnitudes. */
+void likely_values(const struct oracle_case *c, struct judge_scratch *s, int r, const struct magnitude_row *size);
 
 /* What reference_turn() adds. */
 struct likely_turned {
@@ -63,6 +61,8 @@ void likely_sink(const struct oracle_case *c, struct judge_scratch *s, int r, do
 /* Fills likely.noise once O was read and its expectation is there. */
 #define NOISE_COMMON 0x1p-16 /* what all of an O may be off by together, relative: its division, exponentials */
 void likely_noise(const struct oracle_case *c, struct judge_scratch *s);
+/* The same from its rows: n of them, of `cols` elements, the last of which sees so many keys. */
+void noise_finish(const struct noise_row *rows, int n, int cols, bool known, int keys, struct output_noise *noise);
 
 /* The largest errors of U (element i of [R][D]) and of l in row r, at the end. */
 double likely_of_u(const struct judge_scratch *s, int r, size_t i);

@@ -281,6 +281,7 @@ struct operand local_p_frame(const struct oracle_case *c, const struct operands 
 static void weights(const struct oracle_case *c, const struct operands *x, struct expected out)
 {
     const struct operand m = local_p_frame(c, x);
+    const struct exponential e = weight_exponential(c);
     const double m_natural = values_natural_m(c), factor = bound_p_factor(c);
     const int cols = x->cols;
     for (int r = 0; r < c->in_q.rows; r++) {
@@ -290,16 +291,16 @@ static void weights(const struct oracle_case *c, const struct operands *x, struc
         const struct weight_row row = {.score = x->s.value + first,
                                        .loose = x->s.loose + first,
                                        .n = cols,
-                                       .natural = x->s_natural,
-                                       .top = top,
-                                       .frame = top,
-                                       .frame_loose = m.loose[r] * fabs(m_natural),
-                                       .folded = values_scaled_first(c, top) + bound_offset(c),
-                                       .converts = !x->s_direct,
-                                       .factor = factor,
-                                       .limit = INFINITY,
-                                       .tiny = fmax(1, factor) * BOUND_TINY};
-        weight_row(c, &row, want, bound);
+                                       .terms = {.natural = x->s_natural,
+                                                 .top = top,
+                                                 .frame = top,
+                                                 .frame_loose = m.loose[r] * fabs(m_natural),
+                                                 .folded = exponential_folds(&e, top) + e.offset,
+                                                 .convert = !x->s_direct,
+                                                 .factor = factor,
+                                                 .limit = INFINITY,
+                                                 .tiny = fmax(1, factor) * BOUND_TINY}};
+        weight_row(&e, &row, want, bound);
         for (int col = 0; col < cols && isnan(top); col++)
             want[col] = NAN;
     }

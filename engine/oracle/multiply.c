@@ -1,5 +1,6 @@
 #include "engine/oracle/multiply.h"
 
+#include "engine/base/vector.h"
 #include <stddef.h>
 #include <string.h>
 #if defined __x86_64__ && defined __GNUC__
@@ -20,6 +21,43 @@ struct shape {
 static int at_most(int x, int most)
 {
     return x < most ? x : most;
+}
+
+/* Turns rows of B into the lines of a panel, as many steps of k as come together; returns how many. */
+static int turn_f64(const double *b, ptrdiff_t ldb, int k, double *panel)
+{
+    int done = 0;
+#ifdef HAS_VECTORS
+    enum { COLS = LINE / sizeof(double) };
+    for (; done + 2 <= k; done += 2)
+        for (int j = 0; j < COLS; j += 2) {
+            const __m128d x = _mm_loadu_pd(b + j * ldb + done), y = _mm_loadu_pd(b + (j + 1) * ldb + done);
+            _mm_store_pd(panel + done * COLS + j, _mm_unpacklo_pd(x, y));
+            _mm_store_pd(panel + (done + 1) * COLS + j, _mm_unpackhi_pd(x, y));
+        }
+#endif
+    return done;
+}
+
+static int turn_f32(const float *b, ptrdiff_t ldb, int k, float *panel)
+{
+    int done = 0;
+#ifdef HAS_VECTORS
+    enum { COLS = LINE / sizeof(float) };
+    for (; done + 4 <= k; done += 4)
+        for (int j = 0; j < COLS; j += 4) {
+            const float *from = b + j * ldb + done;
+            __m128 x = _mm_loadu_ps(from), y = _mm_loadu_ps(from + ldb), z = _mm_loadu_ps(from + 2 * ldb),
+                   w = _mm_loadu_ps(from + 3 * ldb);
+            _MM_TRANSPOSE4_PS(x, y, z, w);
+            float *to = panel + done * COLS + j;
+            _mm_store_ps(to, x);
+            _mm_store_ps(to + COLS, y);
+            _mm_store_ps(to + 2 * COLS, z);
+            _mm_store_ps(to + 3 * COLS, w);
+        }
+#endif
+    return done;
 }
 
 #define REAL double

@@ -15,15 +15,6 @@
 #include "engine/oracle/weight.h"
 #include <string.h>
 
-/* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
-#define FRAME_REACH 80.0
-/* A fixed maximum may lie above the running one by as much as scores differ; weights of such tiles underflow. Beyond
-   this distance they are taken to be e^-650 relative to 1, which is as far below BOUND_TINY: their own numbers and
-   those of the errors relative to the maximum, BOUND_TINY e^650 times a row's sum, stay within float64. */
-#define FRAME_ABOVE 650.0
-/* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
-#define FRAME_LOST 1e100
-
 VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double grown, double more,
                                     double *restrict size)
 {
@@ -116,6 +107,7 @@ void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int s
     s->at.split = split;
     s->at.tiles_seen = 0;
     s->late_kv = -1;
+    s->reference.exponential = weight_exponential(c);
     const double start = local_m_begin(c, s->at.split) * values_natural_m(c);
     const double loose = local_m_begin_loose(c, s->at.split) * fabs(values_natural_m(c));
     const int at_sink = local_begins_at_sink(c, s->at.split);
@@ -252,16 +244,10 @@ static void take_frame(const struct oracle_case *c, struct judge_scratch *s)
             else if (!stage->recorded)
                 s->reference.frame_loose[r] = FRAME_LOST;
         }
-        s->reference.shift[r] =
-            s->reference.max[r] == -INFINITY ? 1 : exp(fmax(s->reference.max[r] - s->reference.frame[r], -FRAME_ABOVE));
+        s->reference.shift[r] = s->reference.max[r] == -INFINITY
+                                    ? 1
+                                    : exp_lane(fmax(s->reference.max[r] - s->reference.frame[r], -FRAME_ABOVE));
     }
-}
-
-/* The largest exp(s - m) with s <= m: 1, but for its rounding; and where both are multiplied by a constant before they
-   are subtracted, the same product rounded once and not at all may differ. */
-static double most_weight(const struct oracle_case *c, double folded)
-{
-    return 1.001 * exp(bound_exp_declared(c, 0, folded));
 }
 
 static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s)
@@ -269,6 +255,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
     struct stage *stage = &s->stage[asc_alpha];
     const double natural = values_natural_m(c);
     const bool running = c->conventions.m_policy == ASC_M_RUNNING;
+    const struct exponential *e = &s->reference.exponential;
     for (int r = 0; r < stage->rows; r++) {
         const double start = local_m_begin(c, s->at.split), prev = s->reference.max_prev[r];
         /* Where m may lag there is no true alpha but the one of this run's frames. */
@@ -284,34 +271,25 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
             want = exp(x);
             /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
             bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
-                         running ? most_weight(c, folded) : INFINITY) +
+                         running ? exponential_most(e, folded) : INFINITY) +
                     BOUND_TINY;
         }
         stage->want[GLOBAL][r] = want;
         stage->bound[GLOBAL][r] = bound;
-        s->reference.decay[r] = 0;
-        s->reference.decay_error[r] = 0;
-        if (prev != -INFINITY) {
-            /* The alpha of this run goes from frame to frame; its underflow is seen from the frame of max. */
-            const double step = s->reference.frame_prev[r] - s->reference.frame[r];
-            s->reference.decay[r] = exp(prev - s->reference.max[r]);
-            s->reference.decay_error[r] =
-                bound_exp_moved(s->reference.decay[r], 1, prev - s->reference.max[r],
-                                bound_exp_declared(c, step, values_scaled_first(c, s->reference.frame[r]))) +
-                BOUND_TINY * exp(prev - s->reference.frame_prev[r] - (s->reference.max[r] - s->reference.frame[r]));
-        }
+        step_decay(e, prev, s->reference.max[r], s->reference.frame_prev[r], s->reference.frame[r],
+                   &s->reference.decay[r], &s->reference.decay_error[r]);
     }
 }
 
 /* A score is at most the maximum, so a kernel's exp(s - m) is at most 1, however uncertain s is; in a frame that may
    lag, 2^lag. This is what a weight may err by at most, relative to max; a fixed frame sets no such limit. */
-static double weight_limit(const struct oracle_case *c, double shift, double folded)
+static double weight_limit(const struct oracle_case *c, const struct exponential *e, double shift, double folded)
 {
     switch (c->conventions.m_policy) {
     case ASC_M_RUNNING:
-        return most_weight(c, folded) / shift + 1;
+        return exponential_most(e, folded) / shift + 1;
     case ASC_M_LAGGING:
-        return most_weight(c, folded) * exp2((double)c->conventions.m_lag) / shift + 1;
+        return exponential_most(e, folded) * exp2((double)c->conventions.m_lag) / shift + 1;
     default:
         return FRAME_LOST;
     }
@@ -386,6 +364,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
     const bool is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
     const double relative = bound_sum(added_keys(c)), factor = reference_offset(c);
+    const struct exponential *e = &s->reference.exponential;
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
@@ -395,11 +374,10 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const size_t first = (size_t)r * (size_t)cols;
         const double top = s->reference.max[r], frame = s->reference.frame[r], loose = s->reference.frame_loose[r];
         const double shift = s->reference.shift[r];
-        const double folded = values_scaled_first(c, frame) + bound_offset(c),
-                     tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
-        const double limit = weight_limit(c, shift, folded);
+        const double folded = exponential_folds(e, frame) + e->offset, tiny = fmax(1, 1 / factor) * BOUND_TINY / shift;
+        const double limit = weight_limit(c, e, shift, folded);
         const struct tile_frame own = is_tile ? tile_frame(c, s, r) : (struct tile_frame){0};
-        const double own_folded = values_scaled_first(c, own.top) + bound_offset(c);
+        const double own_folded = exponential_folds(e, own.top) + e->offset;
         const bool takes_in = is_tile && own.top != -INFINITY && top != -INFINITY;
         const double beta = takes_in ? bound_expm1(bound_exp_declared(c, own.top - frame, folded) + BOUND_U) : 0;
         s->reference.p_unit[r] = is_tile ? (takes_in ? exp(own.top - top) : 0) / factor : 1 / (shift * factor);
@@ -410,16 +388,16 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
         const struct weight_row row = {.score = s->reference.s + first,
                                        .loose = s->reference.s_bound + first,
                                        .n = cols,
-                                       .natural = s->reference.s_natural,
-                                       .top = is_tile ? own.top : top,
-                                       .frame = is_tile ? own.top : frame,
-                                       .folded = is_tile ? own_folded : folded,
-                                       .converts = converts,
-                                       .factor = 1,
-                                       .limit = is_tile ? most_weight(c, own_folded) + 1 : limit,
-                                       .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny};
+                                       .terms = {.natural = s->reference.s_natural,
+                                                 .top = is_tile ? own.top : top,
+                                                 .frame = is_tile ? own.top : frame,
+                                                 .folded = is_tile ? own_folded : folded,
+                                                 .convert = converts,
+                                                 .factor = 1,
+                                                 .limit = is_tile ? exponential_most(e, own_folded) + 1 : limit,
+                                                 .tiny = is_tile ? fmax(1, 1 / factor) * BOUND_TINY : tiny}};
         struct weight_sums sums = {0};
-        weight_row(c, &row, s->reference.weight + first, s->reference.weight_error + first);
+        weight_row(e, &row, s->reference.weight + first, s->reference.weight_error + first);
         expect_weights(&row, s->reference.weight + first, s->reference.weight_error + first,
                        is_tile ? factor : factor * shift, is_tile ? own.loose : loose, p->want[GLOBAL] + first,
                        p->bound[GLOBAL] + first, &sums);
@@ -492,9 +470,8 @@ static void add_rounding(const struct oracle_case *c, struct judge_scratch *s)
     bound_narrow(t, &unit, &half_tiny);
     for (int i = 0; i < c->in_q.rows * s->at.cols; i++) {
         const int r = i / s->at.cols;
-        if (s->reference.weight[i] > 0 || s->reference.weight_error[i] > 0)
-            s->reference.weight_error[i] +=
-                unit * (s->reference.weight[i] + s->reference.weight_error[i]) + half_tiny * s->reference.p_unit[r];
+        s->reference.weight_error[i] = weight_rounded(s->reference.weight[i], s->reference.weight_error[i], unit,
+                                                      half_tiny * s->reference.p_unit[r]);
     }
 }
 
@@ -548,35 +525,53 @@ static double weigh_sizes(const struct oracle_case *c, struct judge_scratch *s, 
 }
 
 struct true_row {
-    double decay, decay_error; /* of the sums so far, into the frame of this tile's maximum */
-    double relative, lost;     /* error of summing; and what is lost below normal numbers */
-    double loose;              /* uncertainty of the run's frame */
-    double shift, tiny;        /* from the frame of the maximum to the run's */
+    struct sum_terms terms;
+    double loose;       /* uncertainty of the run's frame */
+    double shift, tiny; /* from the frame of the maximum to the run's */
     struct magnitude_row size, error;
 };
 
+/* What sum_row() leaves for likely_values(). */
+struct reaches {
+    double *restrict moved, *restrict reach, *restrict product;
+};
+
 /* Takes the tile's products (in `want`) and their errors into the sums so far; U of one row in this run's frame. more:
-   what else the products may err by. moved, reach and along: see likely_values(). */
-VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
-                                 const double *restrict more, double *restrict want, double *restrict bound,
-                                 double *restrict moved, double *restrict reach, double *restrict along)
+   what the products may err by besides. */
+static inline void sum_elements(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                const double *restrict more, double *restrict want, double *restrict bound,
+                                const struct reaches *reaches)
 {
-    const double decay = row->decay, decay_error = row->decay_error, relative = row->relative, lost = row->lost;
+    const struct sum_terms terms = row->terms;
     const double loose = row->loose, shift = row->shift, tiny = row->tiny;
     const struct magnitude_row sizes = row->size, errors = row->error;
     for (int i = 0; i < n; i++) {
-        const double before = fabs(out[i]), fixed = decay_error * before + lost + more[i];
-        const double off = (decay + decay_error) * error[i] + fixed + (errors.sums[i] + errors.lost) * errors.grown;
-        const double size = (sizes.sums[i] + sizes.lost) * sizes.grown, most = decay * before + size + off;
-        const double all = off + relative * most, sum = decay * out[i] + want[i];
+        double sum = out[i], all = error[i], fixed, reach;
+        sum_element(&terms, want[i], (sizes.sums[i] + sizes.lost) * sizes.grown,
+                    (errors.sums[i] + errors.lost) * errors.grown, more[i], &sum, &all, &fixed, &reach);
         out[i] = sum;
         error[i] = all;
-        moved[i] = fixed;
-        reach[i] = most;
-        along[i] = fabs(want[i]) / fmax(size, BOUND_TINY);
+        if (reaches) {
+            reaches->moved[i] = fixed;
+            reaches->reach[i] = reach;
+            reaches->product[i] = want[i];
+        }
         want[i] = sum * shift;
         bound[i] = (all + loose * (fabs(sum) + all)) * shift + tiny;
     }
+}
+
+VECTOR_UNITS static void sum_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                 const double *restrict more, double *restrict want, double *restrict bound)
+{
+    sum_elements(n, row, out, error, more, want, bound, NULL);
+}
+
+VECTOR_UNITS static void sum_long_row(int n, const struct true_row *row, double *restrict out, double *restrict error,
+                                      const double *restrict more, double *restrict want, double *restrict bound,
+                                      const struct reaches *reaches)
+{
+    sum_elements(n, row, out, error, more, want, bound, reaches);
 }
 
 /* U of one row that was divided by l: out / sum, within what is said of u_norm in reference.h. However uncertain the
@@ -614,6 +609,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     const double relative = accumulate_error(c);
     const double factor = reference_offset(c), times = s->at.times_v;
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
+    const struct reaches reaches = {s->reference.moved, s->reference.reach, s->reference.product};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
     for (int key = 0; key < cols; key++)
         raise_row(head_dim_v, times * dropout_of_weights(c), size_v + (size_t)key * (size_t)head_dim_v,
@@ -634,10 +630,10 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < rows; r++) {
         const double shift = factor * s->reference.shift[r];
         const size_t first = (size_t)r * (size_t)head_dim_v;
-        struct true_row row = {.decay = s->reference.decay[r],
-                               .decay_error = s->reference.decay_error[r],
-                               .relative = relative,
-                               .lost = s->reference.lost[r] * times,
+        struct true_row row = {.terms = {.decay = s->reference.decay[r],
+                                         .decay_error = s->reference.decay_error[r],
+                                         .relative = relative,
+                                         .lost = s->reference.lost[r] * times},
                                .loose = s->reference.frame_loose[r],
                                .shift = shift,
                                .tiny = fmax(1, factor) * fmax(1, times) * c->bc * BOUND_TINY,
@@ -645,11 +641,15 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
                                .error = magnitude_row(&errors, r, head_dim_v, cols)};
         row.size.grown *= times * (s->weighed_p ? as_weighed * s->reference.p_unit[r] : 1);
         row.error.grown *= times;
-        sum_row(head_dim_v, &row, s->reference.out + first, s->reference.out_error + first,
-                s->input[asc_v].lossy ? s->room.sum + first : s->room.zero, want + first, bound + first,
-                s->reference.moved, s->reference.reach, s->reference.along);
-        likely_values(c, s, r);
-        s->reference.turned[r] += bound_exp_declared(c, 0, values_scaled_first(c, s->reference.frame[r]));
+        const double *more = s->input[asc_v].lossy ? s->room.sum + first : s->room.zero;
+        double *out = s->reference.out + first, *error = s->reference.out_error + first;
+        if (s->likely.on)
+            sum_long_row(head_dim_v, &row, out, error, more, want + first, bound + first, &reaches);
+        else
+            sum_row(head_dim_v, &row, out, error, more, want + first, bound + first);
+        likely_values(c, s, r, &row.size);
+        s->reference.turned[r] += exponential_error(
+            &s->reference.exponential, 0, exponential_folds(&s->reference.exponential, s->reference.frame[r]));
         if (divides)
             divide_row(c, s, r, row.tiny, want + first, bound + first);
     }
@@ -727,15 +727,14 @@ void reference_end(const struct oracle_case *c, struct judge_scratch *s)
         const double sum = s->reference.sum[r], joined = lanes > 1 ? bound_gamma(lanes) * sum : 0,
                      error = s->reference.sum_error[r] + joined;
         const double likely = s->likely.on ? fmin(error, likely_of_l(s, r) + joined) : error;
-        const double least = sum - error;
         const bool divides = !merge_leaves_normalized(c);
         for (int d = 0; d < o->cols; d++) {
             const size_t i = (size_t)r * (size_t)o->cols + (size_t)d;
             const double want = s->reference.out[i] / sum;
-            double moved = least > 0 ? (s->reference.out_error[i] + fabs(want) * error) / least : INFINITY;
+            double moved = output_moved(want, sum, error, s->reference.out_error[i]);
             if (s->likely.on && sum > likely) {
-                const double off = fmin(s->reference.out_error[i], likely_of_u(s, r, i));
-                const double narrow = (off + fabs(want) * likely) / (sum - likely);
+                const double narrow =
+                    output_moved(want, sum, likely, fmin(s->reference.out_error[i], likely_of_u(s, r, i)));
                 s->likely.decided[asc_o] |= narrow < moved;
                 moved = fmin(moved, narrow);
             }

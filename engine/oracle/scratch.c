@@ -203,7 +203,7 @@ static void lay_reference(struct reference *t, struct arena *a, const struct ext
     t->out_top = take(a, e->D);
     t->moved = take(a, e->D);
     t->reach = take(a, e->D);
-    t->along = take(a, e->D);
+    t->product = take(a, e->D);
 }
 
 static void lay_likely(struct likely *x, struct arena *a, const struct extents *e, bool wanted)
@@ -218,6 +218,8 @@ static void lay_likely(struct likely *x, struct arena *a, const struct extents *
     x->bins = take(a, rows * LIKELY_BINS);
     x->weight = take(a, weights);
     x->weight_variance = take(a, weights);
+    void *of_noise = take(a, rows * (sizeof *x->rows / sizeof(double)));
+    x->rows = of_noise;
     x->fixed_sums = take(a, narrow(values));
     x->variance_sums = take(a, narrow(values));
 }

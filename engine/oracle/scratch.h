@@ -2,6 +2,7 @@
 #ifndef ORACLE_SCRATCH_H
 #define ORACLE_SCRATCH_H
 
+#include "engine/oracle/formula.h"
 #include "engine/oracle/oracle.h"
 #include "engine/oracle/schedule.h"
 #include <stdbool.h>
@@ -10,12 +11,6 @@ enum side { LOCAL, GLOBAL, SIDES };
 
 /* Q, K and V come first among the channels. */
 enum { INPUTS = asc_v + 1 };
-
-/* Errors relative to a sum of magnitudes, see product_share(). */
-struct product_share {
-    double systematic, variance;
-    double cut, terms; /* of `systematic`: what is cut off sums; off products, of either sign */
-};
 
 /* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: the larger of head_dim and
    head_dim_v; a row is as long as its own. Nothing grows with the number of keys. */
@@ -118,6 +113,7 @@ struct prepared {
 /* The float64 reference of the tiles so far (reference.h). "Frame" is the m that this run's p, l and u stand on;
    weights and sums count relative to the maximum of the true scores. */
 struct reference {
+    struct exponential exponential;
     double *max, *max_prev;             /* [R] maximum of the true scores so far, and before this tile, natural units */
     double *max_bound, *max_bound_prev; /* [R] largest bound of a score so far, natural units */
     double *frame, *frame_prev;         /* [R] natural units */
@@ -130,7 +126,7 @@ struct reference {
     double *out, *out_error;            /* [R][D] sum of exp(s - max) v; how far a correct u may lie */
     double *turned;                     /* [R] sum of alpha's errors, whatever its argument: see reference_turn() */
     int tiles;                          /* taken in */
-    double *moved, *reach, *along;      /* [D] of one row in this tile: struct likely_tile */
+    double *moved, *reach, *product;    /* [D] of one row in this tile, see likely_values() */
     double *out_top;                    /* [D] largest magnitude in each column of V so far */
     double *weight, *weight_error;      /* [R][C] exp(s - max), and how far a correct p may lie from it */
     /* The true scores behind cap, bias and mask, and their bounds: [R][cols], one of them s_natural natural units. */
@@ -145,6 +141,7 @@ struct likely {
     bool on, merged;            /* merged: of splits, whose errors are systematic by now */
     struct product_share share; /* of U's sums in one tile */
     struct output_noise noise;
+    struct noise_row *rows;           /* [R] */
     bool decided[ASC_CHANNELS];       /* of o and lse: it was narrower than the worst case in some element */
     double *decay;                    /* [R] of this tile */
     double *l, *l_variance;           /* [R] systematic errors; squares of the others */

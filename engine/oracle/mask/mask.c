@@ -1,8 +1,10 @@
 #include "engine/oracle/mask/mask.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,17 @@ static void set(const struct mask_tile *m, uint64_t *bits, int row, int col)
     bits[(size_t)row * (size_t)m->words + (size_t)(col / 64)] |= UINT64_C(1) << col % 64;
 }
 
+/* Sets columns first .. last - 1 of a row. */
+static void set_range(const struct mask_tile *m, uint64_t *bits, int row, int first, int last)
+{
+    uint64_t *words = bits + (size_t)row * (size_t)m->words;
+    for (int w = first / 64; w * 64 < last; w++) {
+        const int from = first - 64 * w, to = last - 64 * w;
+        const uint64_t low = from > 0 ? ~UINT64_C(0) << from : ~UINT64_C(0);
+        words[w] |= to < 64 ? low & ((UINT64_C(1) << to) - 1) : low;
+    }
+}
+
 static size_t bits_bytes(const struct mask_tile *m)
 {
     return (size_t)m->rows * (size_t)m->words * sizeof(uint64_t);
@@ -65,10 +78,13 @@ static bool hidden_by_bias(const struct oracle_case *c, int row, int key)
 
 static void want(const struct oracle_case *c, int kv, struct mask_tile *m)
 {
+    const bool range = !c->mask.data && !c->bias.data;
     memset(m->wanted, 0, bits_bytes(m));
     for (int r = 0; r < m->rows; r++) {
-        const int visible = schedule_visible(c, r, kv);
-        for (int col = schedule_hidden(c, r, kv); col < visible; col++)
+        const int hidden = schedule_hidden(c, r, kv), visible = schedule_visible(c, r, kv);
+        if (range && hidden < visible)
+            set_range(m, m->wanted, r, hidden, visible);
+        for (int col = hidden; !range && col < visible; col++)
             if (schedule_shows(c, r, kv * c->bc + col) && !hidden_by_bias(c, r, kv * c->bc + col))
                 set(m, m->wanted, r, col);
     }
@@ -127,6 +143,25 @@ static void take_unwritten(const struct oracle_case *c, int kv, int row, int col
         set(m, m->known, row, col);
 }
 
+/* Whether all are numbers that a mask does not leave; `masked` is what it may leave, or NaN. */
+VECTOR_UNITS static bool all_shown(const float *x, int n, float masked)
+{
+    int32_t hidden = 0;
+    for (int i = 0; i < n; i++)
+        hidden |= !(fabsf(x[i]) <= FLT_MAX) | (x[i] == masked);
+    return !hidden;
+}
+
+/* Columns of a row that need no look at each: their number, from the first on. */
+static int plain_scores(const struct oracle_case *c, const struct matrix *s, const struct mask_tile *m, int row, int kv,
+                        float masked)
+{
+    if (s->dtype != DTYPE_F32 || row >= s->rows || schedule_hidden(c, row, kv) > 0 || c->mask.data || c->bias.data)
+        return 0;
+    const int visible = schedule_visible(c, row, kv), n = visible < s->cols ? visible : s->cols;
+    return n <= m->cols && all_shown((const float *)s->data + row * s->row_stride, n, masked) ? n : 0;
+}
+
 static void read_scores(const struct oracle_case *c, int kv, struct mask_tile *m)
 {
     const struct source s = source_of(c, asc_s, kv);
@@ -136,7 +171,12 @@ static void read_scores(const struct oracle_case *c, int kv, struct mask_tile *m
     const double masked = has_value && dtype_bytes(s.m->dtype) < 4 ? bound_round(s.m->dtype, value) : value;
     for (int r = 0; r < m->rows; r++) {
         const double top = natural_m(c, kv, r);
-        for (int col = 0; col < m->cols; col++) {
+        const int plain = plain_scores(c, s.m, m, r, kv, has_value ? (float)masked : NAN);
+        if (plain > 0) {
+            set_range(m, m->known, r, 0, plain);
+            set_range(m, m->applied, r, 0, plain);
+        }
+        for (int col = plain; col < m->cols; col++) {
             double x;
             if (!load(&s, r, col, &x)) {
                 take_unwritten(c, kv, r, col, m);

@@ -1,0 +1,312 @@
+/* The reference's formulas of one element or row, for the CPU's oracle and for the judge on a GPU: C, C++ and CUDA give
+   the same bits. Both are compiled without contraction (-ffp-contract=off, -fmad=false), a fused operation is written
+   fma(); exponentials are exp_lane(). The logarithms at a row's end are libm's, whose last bit may differ from a GPU's.
+ */
+#ifndef ORACLE_FORMULA_H
+#define ORACLE_FORMULA_H
+
+#include "engine/base/exp.h"
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+#define FORMULA HOST_AND_DEVICE static inline
+
+/* See bound.h for what they are and who says so. */
+#define BOUND_U 0x1p-24     /* unit roundoff of f32 */
+#define BOUND_EXP 0x1p-22   /* relative error of exp2: the guide's 2 ulp; measured ex2.approx, exp2f 2^-22.71 */
+#define BOUND_TANH 0x1p-14  /* of tanh: see bound_tanh */
+#define BOUND_TINY 0x1p-126 /* what underflow can cost an operation, flushed to zero or not */
+#define BOUND_SLACK (1 + 0x1p-14)
+
+/* Higham's gamma_n = n u / (1 - n u): the relative error of n roundings in any order. */
+FORMULA double bound_gamma(int n)
+{
+    const double nu = n * BOUND_U;
+    return nu < 0.5 ? nu / (1 - nu) * BOUND_SLACK : INFINITY;
+}
+/* An upper bound of expm1(x), 0 <= x <= 1: the series x + x^2/2 + x^3/6 + ... lies below x + x^2, because e - 2 < 1. */
+FORMULA double bound_expm1_near(double x)
+{
+    return x + x * x;
+}
+/* The same for any x >= 0. */
+FORMULA double bound_expm1(double x)
+{
+    return x <= 1 ? bound_expm1_near(x) : expm1(x);
+}
+/* Relative error of exp(x) computed as exp2(x log2 e), x a difference of two f32: the subtraction errs by u |x|, the
+   f32 constant and the product by at most another 2.25 u |x|, which exp turns into relative errors; exp2 itself by
+   BOUND_EXP, the result's own rounding by u. `folded` is |m| where the kernel may multiply score and maximum by a
+   constant before it subtracts: s c and m c are then rounded each, 2 u |m c| beyond what u |x| covers (one of the two
+   where an FMA takes s c unrounded). Measured without the subtraction, which is exact there: __expf and expf take 0.48
+   of it at most, ex2.approx 0.49 of what it is for x = 0. */
+FORMULA double bound_exp(double x, double folded)
+{
+    return (BOUND_EXP + BOUND_U + 3.25 * BOUND_U * fabs(x) + 2 * BOUND_U * folded) * BOUND_SLACK;
+}
+/* How far factor exp(x') may lie from want = factor exp(x), x' being within `loose` of x: want expm1(loose). Where
+   loose is large it is put into the exponent, so that a want of 0 and a factor beyond any number do not make a NaN. An
+   error of the exponential, relative to its result, is as good as one of its argument and belongs to `loose`. */
+FORMULA double bound_exp_moved(double want, double factor, double x, double loose)
+{
+    return loose <= 1 ? want * bound_expm1(loose) : factor * exp_lane(x + loose);
+}
+/* o = u / l: as u * (1/l) with a reciprocal within one ulp (2 u) and two roundings, or one division (the guide's 2 ulp
+   of __fdividef: 4 u). Measured: rcp.approx takes 0.82 of 2 u, x * rcp.approx, __fdividef and div.full 0.65 of 4 u. */
+FORMULA double bound_divide(double o)
+{
+    return (4 * BOUND_U * fabs(o) + 2 * BOUND_TINY) * BOUND_SLACK;
+}
+/* lse = m + ln l: __logf errs by 2^-21.41 = 3.6e-7 absolutely in [0.5, 2] and by 3 ulp elsewhere (CUDA C++ Programming
+   Guide), an ulp being up to 2 u of the value: 6 u, which has room for lg2.approx and its scaling by ln 2 as well
+   (measured, for normal l: __logf and that 0.44 of both terms, logf 0.17); m scaled to the unit of lse by 2 u; the
+   addition by u. In base 2 all of it is multiplied by log2 e, rounded twice. */
+FORMULA double bound_lse(double m, double ln_l, double lse)
+{
+    return (3.6e-7 + BOUND_U * (6 * fabs(ln_l) + 2 * fabs(m) + fabs(lse))) * BOUND_SLACK;
+}
+/* Change of unit of a score or maximum that passes the kernel's hands: the constant is rounded twice, the product once.
+ */
+FORMULA double bound_convert(double x)
+{
+    return 3 * BOUND_U * fabs(x) * BOUND_SLACK;
+}
+/* What the exponentials of a case err by. */
+struct exponential {
+    double more;          /* beyond bound_exp: what a kernel declares */
+    double folded_scales; /* and relative to the argument: scales that are part of its constant */
+    double offset;        /* of what is rounded with the maximum: P's factor, see bound_offset() */
+    bool scaled_first;    /* score and maximum may be multiplied by a constant before they are subtracted */
+};
+
+FORMULA double exponential_error(const struct exponential *e, double x, double folded)
+{
+    const double scales = e->folded_scales * fabs(x); /* not a number where no scales meet an infinite argument */
+    return bound_exp(x, folded) + e->more + (scales >= 0 ? scales : 0);
+}
+
+/* What of a maximum (natural units) counts as `folded`. */
+FORMULA double exponential_folds(const struct exponential *e, double m)
+{
+    return !e->scaled_first || !(fabs(m) <= DBL_MAX) ? 0 : fabs(m);
+}
+
+/* The largest exp(s - m) with s <= m: 1, but for its rounding; and where both are multiplied by a constant before they
+   are subtracted, the same product rounded once and not at all may differ. */
+FORMULA double exponential_most(const struct exponential *e, double folded)
+{
+    return 1.001 * exp_lane(exponential_error(e, 0, folded));
+}
+
+/* ln of the largest f32 is 88.7: frames further apart than this lose one another's values. */
+#define FRAME_REACH 80.0
+/* A fixed maximum may lie above the running one by as much as scores differ; weights of such tiles underflow. Beyond
+   this distance they are taken to be e^-650 relative to 1, which is as far below BOUND_TINY: their own numbers and
+   those of the errors relative to the maximum, BOUND_TINY e^650 times a row's sum, stay within float64. */
+#define FRAME_ABOVE 650.0
+/* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
+#define FRAME_LOST 1e100
+
+/* From the sums so far into the frame of this tile's maximum. The alpha of this run goes from frame to frame; its
+   underflow is seen from the frame of max. */
+FORMULA void step_decay(const struct exponential *e, double max_prev, double max, double frame_prev, double frame,
+                        double *decay, double *error)
+{
+    *decay = 0;
+    *error = 0;
+    if (max_prev == -INFINITY)
+        return;
+    *decay = exp_lane(max_prev - max);
+    *error = bound_exp_moved(*decay, 1, max_prev - max,
+                             exponential_error(e, frame_prev - frame, exponential_folds(e, frame))) +
+             BOUND_TINY * exp_lane(max_prev - frame_prev - (max - frame));
+}
+
+/* Weights of a row: exp(score - top) and how far a correct kernel's may lie from them. */
+struct weight_terms {
+    double natural;     /* a score of 1 in natural units */
+    double top;         /* weights are factor exp(score - top), natural */
+    double frame;       /* what the kernel subtracts from a score, natural */
+    double frame_loose; /* what that is uncertain by */
+    double folded;      /* see bound_exp */
+    double factor;
+    double limit, tiny; /* an error is at most the limit, and tiny more */
+    double convert;     /* 1: the kernel changes the unit of a score first; 0: it does not */
+};
+
+#define WEIGHT_MASKED (-1.0)
+
+/* *off: what the exponential's argument may be off by, its own error included; WEIGHT_MASKED: no weight, no error. */
+FORMULA double weight_exp(const struct exponential *e, const struct weight_terms *row, double score, double loose,
+                          double *off)
+{
+    const double convert = row->convert, x = score * row->natural;
+    const double w = row->factor * exp_lane(x - row->top);
+    const double of_score = loose * fabs(row->natural) + row->frame_loose + convert * bound_convert(x);
+    const double all = of_score + exponential_error(e, fabs(x - row->frame) + of_score, row->folded);
+    const bool masked = x == -INFINITY;
+    *off = masked ? WEIGHT_MASKED : all;
+    return masked ? 0 : w <= DBL_MAX ? w : (double)NAN;
+}
+
+/* `off` at most 1. */
+FORMULA double weight_error_near(const struct weight_terms *row, double weight, double off)
+{
+    const double moved = weight * bound_expm1_near(off);
+    return off == WEIGHT_MASKED ? 0 : (moved < row->limit ? moved : row->limit) + row->tiny;
+}
+
+FORMULA double weight_error(const struct weight_terms *row, double score, double weight, double off)
+{
+    if (off <= 1)
+        return weight_error_near(row, weight, off);
+    return fmin(bound_exp_moved(weight, row->factor, score * row->natural - row->top, off), row->limit) + row->tiny;
+}
+
+/* P.V takes a P rounded by unit |p| + step at most. */
+FORMULA double weight_rounded(double weight, double error, double unit, double step)
+{
+    return weight > 0 || error > 0 ? error + (unit * (weight + error) + step) : error;
+}
+
+/* What sums of magnitudes, computed in f32, are at least: x of them is at most (x + lost) grown. */
+FORMULA double magnitude_grown(double unit, int k)
+{
+    return unit / (1 - bound_gamma(k + 2));
+}
+FORMULA double magnitude_lost(int k)
+{
+    return 3 * k * BOUND_TINY;
+}
+FORMULA float magnitude_narrow(double x, double scale)
+{
+    return (float)(fabs(x) * scale);
+}
+
+/* How a row's sums go on over one tile. */
+struct sum_terms {
+    double decay, decay_error; /* of the sums so far, into the frame of this tile's maximum */
+    double relative, lost;     /* error of summing; and what is lost below normal numbers */
+};
+
+/* Takes a product of the tile and its error into the sum so far. size: sum w |v| at most; errors: sum of error |v|;
+   more: what else the product errs by. *fixed: what errs beyond the weights; *reach: the largest partial sum. */
+FORMULA void sum_element(const struct sum_terms *row, double product, double size, double errors, double more,
+                         double *sum, double *error, double *fixed, double *reach)
+{
+    const double before = fabs(*sum);
+    *fixed = row->decay_error * before + row->lost + more;
+    const double off = (row->decay + row->decay_error) * *error + *fixed + errors;
+    *reach = row->decay * before + size + off;
+    *sum = row->decay * *sum + product;
+    *error = off + row->relative * *reach;
+}
+
+/* Errors relative to a sum of magnitudes, see product_share(). */
+struct product_share {
+    double systematic, variance;
+    double cut, terms; /* of `systematic`: what is cut off sums; off products, of either sign */
+};
+
+#define LIKELY_KEYS 4096    /* rows of fewer keys are judged by the worst case alone */
+#define LIKELY_LAMBDA 10.35 /* 2 exp(-lambda^2 / 2) < 1e-12 / 2^36 */
+#define LIKELY_STEPS 8      /* a weight of fewer half steps errs by all of one */
+
+/* What a weight errs by with all but certainty (likely.h), and its part in l. */
+struct likely_terms {
+    double natural;             /* |a score of 1 in natural units| */
+    double random;              /* of a score's error what has no mean */
+    double unit, half_tiny;     /* P's rounding for P V; half_tiny in the frame of the maximum, as the next pair */
+    double l_unit, l_half_tiny; /* and for l */
+};
+struct likely_weight {
+    double fixed, variance, less, squares, l_more;
+};
+FORMULA struct likely_weight likely_weight(const struct likely_terms *t, double w, double error, double bound)
+{
+    const double loose = bound * t->natural, size = w + error;
+    const double either = w > 0 && loose < 0x1p-6 ? fmin(t->random * w * loose, error) : 0;
+    const double rounded = size > 0 ? t->unit * size + t->half_tiny : 0;
+    const double l_rounded = size > 0 ? t->l_unit * size + t->l_half_tiny : 0;
+    const bool few = size < LIKELY_STEPS * t->half_tiny, l_few = size < LIKELY_STEPS * t->l_half_tiny;
+    struct likely_weight x;
+    x.fixed = error - either + 4 * t->unit * t->unit * size + (few ? rounded : 0);
+    x.variance = either * either + (few ? 0 : rounded * rounded);
+    x.less = either;
+    x.squares = either * either + (l_few ? 0 : l_rounded * l_rounded);
+    x.l_more = 4 * t->l_unit * t->l_unit * size + (l_few ? l_rounded : 0);
+    return x;
+}
+
+/* Where between two numbers of its type p lies: of `bins`. */
+FORMULA int likely_bin(double p, int bits, int least, int bins)
+{
+    const int exponent = (int)(format_f64_bits(p) >> 52) - 1023, step = (exponent > least ? exponent : least) - bits;
+    const double steps = p * format_f64_of((uint64_t)(1023 - step) << 52);
+    return (int)((steps - floor(steps)) * bins);
+}
+
+/* One element of U. fixed and variances: sums over the tile's keys of likely_weight()'s times |v| and v^2. */
+struct likely_value {
+    double u, variance, cut;
+};
+FORMULA void likely_value(double decay, const struct product_share *share, double product, double size, double moved,
+                          double reach, double fixed, double variances, struct likely_value *x)
+{
+    const double along = fabs(product) / fmax(size, BOUND_TINY);
+    x->u = decay * x->u + moved + share->systematic * reach + fixed;
+    x->variance = decay * decay * x->variance + variances + share->variance * reach * reach;
+    x->cut = decay * x->cut + (share->cut + share->terms * along) * reach;
+}
+
+FORMULA double likely_most(double together, double systematic, double variance)
+{
+    const double either = variance > 0 ? LIKELY_LAMBDA * sqrt(together * variance) : 0;
+    return (systematic + either) * BOUND_SLACK;
+}
+
+/* Of the range of a rounding what it errs by on average: evenly spread over its step, a third, and steps are powers of
+   two below the weight, 0.54 of its square. */
+#define VARIANCE_OF_RANGE (0.54 / 3)
+
+/* The variance that is expected of one element's roundings. unit, half_tiny: of O's type; times: what O was multiplied
+   by. */
+FORMULA double likely_variance(double together, const struct likely_value *x, double sum, double want, double times,
+                               double unit, double half_tiny)
+{
+    const double of_weights = VARIANCE_OF_RANGE * together * x->variance, cut = x->cut / 4;
+    const double step = unit * fabs(want) + half_tiny + BOUND_U * fabs(want);
+    return (of_weights + cut * cut) / (sum * sum) * times * times + VARIANCE_OF_RANGE * step * step;
+}
+
+/* What a row's O errs by, and what is expected of that: sums over its elements. d is the error. */
+struct noise_row {
+    double by_want, by_rounded; /* d want, and of the error against the rounded reference */
+    double squares, spread;     /* want^2, and times the variance */
+    double cut;
+    double errors, expected; /* d^2, variances */
+    double of_l, shared;     /* of the row's sum of weights */
+};
+FORMULA void noise_add(struct noise_row *row, double got, double want, double rounded, double variance, double cut)
+{
+    const double off = got - want;
+    if (!(fabs(want) <= DBL_MAX) || !(fabs(got) <= DBL_MAX))
+        return;
+    row->by_want += off * want;
+    row->by_rounded += (got - rounded) * want;
+    row->squares += want * want;
+    row->spread += want * want * variance;
+    row->cut += fabs(want) * cut;
+    row->errors += off * off;
+    row->expected += variance;
+}
+
+/* O of a row whose weights add up to `sum`, off by `error` at most; u and u_error: of U. top: the largest |v|. */
+FORMULA double output_moved(double want, double sum, double error, double u_error)
+{
+    const double least = sum - error;
+    return least > 0 ? (u_error + fabs(want) * error) / least : (double)INFINITY;
+}
+
+#endif
