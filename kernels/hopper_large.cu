@@ -80,29 +80,12 @@ template <int head_dim, bool causal> struct Shape {
     }
 };
 
-// Which q tile the block has in its round `round`, and how many kv tiles its rows see. Those that may see most come
-// first, and every other round deals them the other way round: each block gets as much as another.
-template <class S, class T> struct Item {
-    int q_tile, head, batch, tiles;
-    bool is_there;
-    __device__ __forceinline__ Item(const HopperParams<T> &p, int round)
-    {
-        const int block = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, item = round * gridDim.x + block;
-        const int heads = p.work / p.q_tiles;
-        is_there = item < p.work;
-        q_tile = p.q_tiles - 1 - item / heads;
-        head = item % heads % p.heads;
-        batch = item % heads / p.heads;
-        tiles = (max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC;
-    }
-};
-
 // All that the producer thread does.
 template <class T, class S> __device__ __forceinline__ void produce(const HopperParams<T> &p, S shared)
 {
     int used = 0, n = 0; // q tiles that see any key, and kv tiles, so far
     for (int round = 0; round * gridDim.x < p.work; round++) {
-        const Item<S, T> item(p, round);
+        const Item<S> item(p, round);
         if (!item.is_there || !item.tiles)
             continue;
         const auto copy = [&](int of, int kt) {
@@ -144,13 +127,6 @@ __device__ __forceinline__ uint4 gather(const uint32_t (&word)[4], int t)
                 out[i] = got;
     }
     return make_uint4(out[0], out[1], out[2], out[3]);
-}
-
-// All consumers meet, and what they have written is there for wgmma: of an isolated run.
-template <class S> __device__ __forceinline__ void consumers_agree()
-{
-    fence_async();
-    asm volatile("bar.sync %0, %1;\n" ::"n"(7), "n"(S::CONSUMER_THREADS) : "memory");
 }
 
 // Element i of an accumulator.
@@ -217,7 +193,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
 
     int used = 0, n = 0;
     for (int round = 0; round * gridDim.x < p.work; round++) {
-        const Item<S, T> item(p, round);
+        const Item<S> item(p, round);
         if (!item.is_there)
             break;
         const int first_row = item.q_tile * BR;
@@ -329,12 +305,14 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 round_weights();
             };
             // Tiles that some row does not see all of come first; without a causal mask it is the last key's alone.
-            const int masked = S::CAUSAL ? item.tiles - max(p.seen(first_row), 0) / BC : 1;
+            [[maybe_unused]] const int masked = S::CAUSAL ? item.tiles - max(p.seen(first_row), 0) / BC : 1;
             int i = 1;
-            for (; S::CAUSAL && i < masked; i++)
-                step(std::true_type(), i);
-            for (; i < item.tiles; i++) // without as much as a look at the mask
-                step(std::false_type(), i);
+            if constexpr (S::CAUSAL && !ASC_MODE) {
+                for (; i < masked; i++)
+                    step(std::true_type(), i);
+            }
+            for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
+                step(std::bool_constant<S::CAUSAL && ASC_MODE>(), i);
             release(shared.q_free());
             const int v_stage = values_arrive(last);
             begin_output(v_stage, true);
@@ -383,10 +361,11 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
     }
 }
 
-// f(S()) for the shape of the problem.
+// f(S()) for the shape of the problem. With probes, which make the larger part of the code, those of D = 128 are one.
 template <int D, class F> const char *for_shape(const asc_problem *problem, F f)
 {
-    return problem->causal == ASC_CAUSAL_NONE ? f(Shape<D, false>()) : f(Shape<D, true>());
+    constexpr bool either = D == 128 && ASC_MODE;
+    return problem->causal == ASC_CAUSAL_NONE ? f(Shape<D, either>()) : f(Shape<D, true>());
 }
 
 const char *plan(const asc_problem *problem, asc_plan *plan)
