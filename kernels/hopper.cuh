@@ -122,6 +122,14 @@ __device__ __forceinline__ void store_matrices(uint32_t row, const uint32_t (&r)
                  : "memory");
 }
 
+// To the last bit but one; a quotient would branch.
+__device__ __forceinline__ float reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 template <int registers> __device__ __forceinline__ void give_registers()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
@@ -207,23 +215,32 @@ template <class T> __device__ __forceinline__ void multiply(float (&d)[64], cons
 // What all kernels here get: tensor maps of Q, K and V beside the rest.
 template <class T, class O = T> struct HopperParams : Params<T, T, O> {
     CUtensorMap q_map, k_map, v_map;
-    int q_tiles, work; /* work: q tiles of all heads */
+    int q_tiles, all_heads, work; /* all_heads: of all batches; work: q tiles of all heads */
 };
 
-// Which q tile the block has in its round `round`, and how many kv tiles its rows see. Those that may see most come
-// first, and every other round deals them the other way round: each block gets as much as another.
+// Which q tile the block has in its round `round`, and how many kv tiles its rows see. With a causal mask those that
+// may see most come first, and every other round deals them the other way round: each block gets as much as another.
+// Without one q tiles of a head are beside each other: blocks that run at once read the same K and V.
 template <class S> struct Item {
-    int q_tile, head, batch, tiles;
+    int q_tile, of_all, tiles; // of_all: which head of all batches
     bool is_there;
     template <class P> __device__ __forceinline__ Item(const P &p, int round)
     {
-        const int block = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, item = round * gridDim.x + block;
-        const int heads = p.work / p.q_tiles;
-        is_there = item < p.work;
-        q_tile = p.q_tiles - 1 - item / heads;
-        head = item % heads % p.heads;
-        batch = item % heads / p.heads;
+        const unsigned block = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, item = round * gridDim.x + block;
+        const bool all_see_all = p.reach == p.kv_len;
+        const unsigned by = all_see_all ? p.q_tiles : p.all_heads, quotient = item / by, rest = item - quotient * by;
+        is_there = item < static_cast<unsigned>(p.work);
+        q_tile = all_see_all ? rest : p.q_tiles - 1 - quotient;
+        of_all = all_see_all ? quotient : rest;
         tiles = (max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC;
+    }
+    template <class P> __device__ __forceinline__ int batch(const P &p) const
+    {
+        return static_cast<unsigned>(of_all) / p.heads;
+    }
+    template <class P> __device__ __forceinline__ int head(const P &p) const
+    {
+        return static_cast<unsigned>(of_all) % p.heads;
     }
 };
 
@@ -266,7 +283,8 @@ template <class P> const char *hopper_params(const asc_problem *problem, int hea
 {
     *p = params_of<P>(problem);
     p->q_tiles = (problem->q_len - 1) / br + 1;
-    p->work = p->q_tiles * problem->heads * problem->batch;
+    p->all_heads = problem->heads * problem->batch;
+    p->work = p->q_tiles * p->all_heads;
     if (!p->aligned)
         return "TMA copies from arrays that begin at a multiple of 16 bytes";
     if (!map_of(&p->q_map, p->q, head_dim, p->q_len, p->heads, problem->batch, p->q_strides, br) ||

@@ -127,7 +127,7 @@ template <class S> __device__ __forceinline__ void produce(const Fp8Params &p, S
             if (kt < 0) {
                 wait(shared.q_free(), used++ + 1 & 1);
                 arrive_and_expect(shared.q_full(), S::Q_BYTES);
-                copy_panel(shared.q(), &p.q_map, shared.q_full(), 0, item.q_tile * S::BR, item.head, item.batch);
+                copy_panel(shared.q(), &p.q_map, shared.q_full(), 0, item.q_tile * S::BR, item.head(p), item.batch(p));
             }
             for (int of = OF_K; of <= OF_V; of++) {
                 const int i = of == OF_K ? kt + 1 : kt, stage = (n + i) % S::STAGES;
@@ -136,7 +136,7 @@ template <class S> __device__ __forceinline__ void produce(const Fp8Params &p, S
                 wait(shared.free(of, stage), (n + i) / S::STAGES + 1 & 1);
                 arrive_and_expect(shared.full(of, stage), S::TILE_BYTES);
                 copy_panel(shared.tile(of, stage), of == OF_K ? &p.k_map : &p.v_map, shared.full(of, stage), 0,
-                           (item.tiles - 1 - i) * S::BC, item.head / p.group, item.batch);
+                           (item.tiles - 1 - i) * S::BC, item.head(p) / p.group, item.batch(p));
             }
         }
         n += item.tiles;
@@ -252,18 +252,17 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
         if (!item.is_there)
             break;
         const int first_row = item.q_tile * BR, last = item.tiles - 1; // of the kv tiles, which comes first
-        ASC_AT(item.batch, item.head, item.q_tile);
-        const int seen_by_all = p.seen(first_row + warpgroup * 64 + warp * 16);
+        ASC_AT(item.batch(p), item.head(p), item.q_tile);
         [[maybe_unused]] const auto tile = [&](uint32_t at_) {
             return reinterpret_cast<Code *>(raw + (at_ - address));
         };
 
-        const int of_q = (item.batch * p.heads + item.head) * p.q_groups + (BLOCKS ? first_row / p.group_rows : 0);
-        const int of_kv = (item.batch * p.kv_heads + item.head / p.group) * p.kv_groups;
+        const int of_q = item.of_all * p.q_groups + (BLOCKS ? first_row / p.group_rows : 0);
+        const int of_kv = (item.batch(p) * p.kv_heads + item.head(p) / p.group) * p.kv_groups;
         const auto group_of = [&](int kt) { return of_kv + (BLOCKS ? kt * BC / p.group_rows : 0); };
         // What a score is worth as it stands, and the same for powers of two.
         const float score = BLOCKS ? p.scale : p.scale * p.q_scale[of_q] * p.k_scale[of_kv];
-        const float score_log2 = score * 1.44269504088896340736f;
+        const float score_log2 = BLOCKS ? p.scale_log2 : score * 1.44269504088896340736f;
 
         // Scores become weights and those codes; alpha is for U of the tiles before.
         const auto weigh = [&](auto masks, int kt) {
@@ -273,7 +272,7 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
                 for (int i = 0; i < BC / 2; i++)
                     s[i] *= scale;
             }
-            if (decltype(masks)::value && (kt + 1) * BC > seen_by_all) {
+            if (decltype(masks)::value && (kt + 1) * BC > p.seen(first_row + warpgroup * 64 + warp * 16)) {
 #pragma unroll
                 for (int i = 0; i < BC / 2; i++)
                     if (KEY(i) >= p.seen(first_row + ROW(i)) - kt * BC)
@@ -283,14 +282,14 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
             float base_of[2];
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                float largest = -INFINITY;
+                float largest = m[r];
 #pragma unroll
                 for (int i = 2 * r; i < BC / 2; i += 4)
                     largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
                 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
                 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
                 alpha[r] = m[r];
-                m[r] = fmaxf(m[r], largest);
+                m[r] = largest;
             }
             ASC_RECORD(m, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
@@ -354,6 +353,7 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
             release(shared.free(OF_TURNED, stage));
         };
 
+        float factor[2] = {0.0f, 0.0f}; // of U, to O; a row without any key gives zero
         m[0] = m[1] = -INFINITY;
         l[0] = l[1] = 0.0f;
 #pragma unroll
@@ -397,42 +397,44 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
             release(shared.q_free());
             const int v_stage = values_arrive(last);
             begin_output(v_stage);
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
+                l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
+                factor[r] = l[r] > 0.0f ? (BLOCKS ? 1.0f : p.v_scale[of_kv]) * reciprocal(l[r]) : 0.0f;
+            }
             output_is_there(last, v_stage);
             n += item.tiles;
             used++;
         }
 
-        float factor[2]; // of U, to O
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
-            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
-            factor[r] = l[r] > 0.0f ? (BLOCKS ? 1.0f : p.v_scale[of_kv]) / l[r] : 0.0f; // no key at all: zero
-        }
         // Lane t = 0 tells the first row's, lane t = 1 the second's.
         const int own = warpgroup * 64 + warp * 16 + g + 8 * t;
         if (t < 2 && first_row + own < p.q_len) {
             const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
             float lse = l_own > 0.0f ? m_own * score + __logf(l_own) - P_OFFSET * 0.693147180559945309417f : -INFINITY;
-            p.lse[(static_cast<int64_t>(item.batch) * p.heads + item.head) * p.q_len + first_row + own] = lse;
+            p.lse[static_cast<int64_t>(item.of_all) * p.q_len + first_row + own] = lse;
             ASC_RECORD_ROW(lse, 0, own, true, lse);
         }
+        const int64_t begin = item.batch(p) * p.q_strides.batch + item.head(p) * p.q_strides.head;
 #pragma unroll
-        for (int b = 0; b < D / 16; b++)
+        for (int r = 0; r < 2; r++) {
+            const int row = warpgroup * 64 + warp * 16 + g + 8 * r;
+            if (first_row + row >= p.q_len)
+                continue;
+            uint2 out[D / 16];
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
+            for (int b = 0; b < D / 16; b++) {
                 const float *x = u + 8 * b + 2 * r;
-                const int row = warpgroup * 64 + warp * 16 + g + 8 * r, col = b * 16 + 4 * t;
-                if (first_row + row >= p.q_len)
-                    continue;
-                __align__(8) __half values[4];
-                *reinterpret_cast<uint2 *>(values) = make_uint2(two<__half>(x[0] * factor[r], x[1] * factor[r]),
-                                                                two<__half>(x[4] * factor[r], x[5] * factor[r]));
-                ASC_RECORD(o, 0, i, 4, row, col + i, values[i]);
-                *reinterpret_cast<uint2 *>(p.o + item.batch * p.q_strides.batch + item.head * p.q_strides.head +
-                                           (first_row + row) * p.q_strides.row + col) =
-                    *reinterpret_cast<const uint2 *>(values);
+                out[b] = make_uint2(two<__half>(x[0] * factor[r], x[1] * factor[r]),
+                                    two<__half>(x[4] * factor[r], x[5] * factor[r]));
             }
+            ASC_RECORD(o, 0, i, D / 4, row, i / 4 * 16 + 4 * t + i % 4, reinterpret_cast<__half *>(out)[i]);
+            uint2 *const o = reinterpret_cast<uint2 *>(p.o + begin + (first_row + row) * p.q_strides.row) + t;
+#pragma unroll
+            for (int b = 0; b < D / 16; b++)
+                o[4 * b] = out[b];
+        }
     }
 }
 

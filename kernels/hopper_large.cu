@@ -94,13 +94,13 @@ template <class T, class S> __device__ __forceinline__ void produce(const Hopper
             arrive_and_expect(shared.full(of, stage), S::TILE_BYTES);
             for (int panel = 0; panel < S::PANELS; panel++)
                 copy_panel((of ? shared.v(stage) : shared.k(stage)) + panel * S::BC * 128, of ? &p.v_map : &p.k_map,
-                           shared.full(of, stage), panel * PANEL, first, item.head / p.group, item.batch);
+                           shared.full(of, stage), panel * PANEL, first, item.head(p) / p.group, item.batch(p));
         };
         wait(shared.q_free(), used + 1 & 1);
         arrive_and_expect(shared.q_full(), S::Q_BYTES);
         for (int panel = 0; panel < S::PANELS; panel++)
             copy_panel(shared.q() + panel * S::BR * 128, &p.q_map, shared.q_full(), panel * PANEL, item.q_tile * S::BR,
-                       item.head, item.batch);
+                       item.head(p), item.batch(p));
         copy(0, 0);
         for (int kt = 1; kt < item.tiles; kt++) {
             copy(0, kt);
@@ -113,20 +113,21 @@ template <class T, class S> __device__ __forceinline__ void produce(const Hopper
 }
 
 // Four lanes have two neighboring columns of each of four groups of eight: each ends up with the eight of one group.
-__device__ __forceinline__ uint4 gather(const uint32_t (&word)[4], int t)
+__device__ __forceinline__ uint4 gather(uint32_t (&word)[4], int t)
 {
-    uint32_t out[4];
 #pragma unroll
-    for (int step = 0; step < 4; step++) {
-        const int other = t ^ step;
-        const uint32_t for_other = other == 0 ? word[0] : other == 1 ? word[1] : other == 2 ? word[2] : word[3];
-        const uint32_t got = step ? __shfl_xor_sync(0xffffffffu, for_other, step) : for_other;
+    for (int step = 1; step < 4; step *= 2) { // words and lanes whose numbers differ in this bit change places
+        const bool upper = t & step;
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i == other)
-                out[i] = got;
+        for (int i = 0; i < 4; i++) {
+            if (i & step)
+                continue;
+            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? word[i] : word[i + step], step);
+            word[i] = upper ? got : word[i];
+            word[i + step] = upper ? word[i + step] : got;
+        }
     }
-    return make_uint4(out[0], out[1], out[2], out[3]);
+    return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
 // Element i of an accumulator.
@@ -197,7 +198,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         if (!item.is_there)
             break;
         const int first_row = item.q_tile * BR;
-        ASC_AT(item.batch, item.head, item.q_tile);
+        ASC_AT(item.batch(p), item.head(p), item.q_tile);
         // Up to here all rows of this warp see all keys.
         const int seen_by_all = p.seen(first_row + warpgroup * 64 + warp * 16);
         [[maybe_unused]] const auto tile = [&](uint32_t at_) { return reinterpret_cast<T *>(raw + (at_ - address)); };
@@ -213,14 +214,14 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             float base_of[2];
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                float largest = -INFINITY;
+                float largest = m[r];
 #pragma unroll
                 for (int i = 2 * r; i < BC / 2; i += 4)
                     largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
                 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
                 largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
                 alpha[r] = m[r];
-                m[r] = fmaxf(m[r], largest);
+                m[r] = largest;
             }
             ASC_RECORD(m, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 weights[i] = two<T>(s[2 * i], s[2 * i + 1]);
         };
 
-        float alpha[2];
+        float alpha[2], inverse[2] = {0.0f, 0.0f}; // of l, to O; a row without any key gives zero
         m[0] = m[1] = -INFINITY;
         l[0] = l[1] = 0.0f;
 #pragma unroll
@@ -296,6 +297,10 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 wgmma_wait<1>(s);
                 release(shared.free(0, k_stage));
                 weigh(masks, last - i, alpha);
+                // Never true: without it ptxas puts the exponentials behind the wait, and nothing is under way
+                // meanwhile.
+                if (S::WIDE && l[0] + l[1] < 0.0f)
+                    __nanosleep(1);
                 wgmma_wait<0>(u);
                 ASC_RECORD(u, last - i + 1, e, D / 2, ROW(e), COL(e), u[e]);
                 release(shared.free(1, v_stage));
@@ -312,10 +317,16 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                     step(std::true_type(), i);
             }
             for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
-                step(std::bool_constant<S::CAUSAL && ASC_MODE>(), i);
+                step(std::bool_constant < S::CAUSAL && ASC_MODE > (), i);
             release(shared.q_free());
             const int v_stage = values_arrive(last);
             begin_output(v_stage, true);
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
+                l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
+                inverse[r] = l[r] > 0.0f ? reciprocal(l[r]) : 0.0f;
+            }
             wgmma_wait<0>(u);
             ASC_RECORD(u, 0, e, D / 2, ROW(e), COL(e), u[e]);
             release(shared.free(1, v_stage));
@@ -323,41 +334,36 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             used++;
         }
 
-        float inverse[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 1);
-            l[r] += __shfl_xor_sync(0xffffffffu, l[r], 2);
-            inverse[r] = l[r] > 0.0f ? 1.0f / l[r] : 0.0f; // a row without any key gives zero
-        }
         // Lane t = 0 tells the first row's, lane t = 1 the second's.
         const int own = warpgroup * 64 + warp * 16 + g + 8 * t;
         if (t < 2 && first_row + own < p.q_len) {
             const float l_own = t ? l[1] : l[0], m_own = t ? m[1] : m[0];
             float lse = l_own > 0.0f ? m_own * p.scale + __logf(l_own) : -INFINITY;
-            p.lse[(static_cast<int64_t>(item.batch) * p.heads + item.head) * p.q_len + first_row + own] = lse;
+            p.lse[static_cast<int64_t>(item.of_all) * p.q_len + first_row + own] = lse;
             ASC_RECORD_ROW(lse, 0, own, true, lse);
         }
+        const int64_t begin = item.batch(p) * p.q_strides.batch + item.head(p) * p.q_strides.head;
 #pragma unroll
-        for (int b = 0; b < D / 32; b++)
+        for (int r = 0; r < 2; r++) {
+            const int row = warpgroup * 64 + warp * 16 + g + 8 * r;
+            uint4 out[D / 32];
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
+            for (int b = 0; b < D / 32; b++) {
+                const float *x = u + 16 * b + 2 * r;
                 uint32_t word[4];
 #pragma unroll
                 for (int j = 0; j < 4; j++)
-                    word[j] =
-                        two<T>(u[16 * b + 4 * j + 2 * r] * inverse[r], u[16 * b + 4 * j + 2 * r + 1] * inverse[r]);
-                const uint4 out = gather(word, t);
-                const int row = warpgroup * 64 + warp * 16 + g + 8 * r, col = b * 32 + t * 8;
-                if (first_row + row >= p.q_len)
-                    continue;
-                __align__(16) T values[8];
-                *reinterpret_cast<uint4 *>(values) = out;
-                ASC_RECORD(o, 0, i, 8, row, col + i, values[i]);
-                *reinterpret_cast<uint4 *>(p.o + item.batch * p.q_strides.batch + item.head * p.q_strides.head +
-                                           (first_row + row) * p.q_strides.row + col) =
-                    *reinterpret_cast<const uint4 *>(values);
+                    word[j] = two<T>(x[4 * j] * inverse[r], x[4 * j + 1] * inverse[r]);
+                out[b] = gather(word, t);
             }
+            if (first_row + row >= p.q_len)
+                continue;
+            ASC_RECORD(o, 0, i, D / 4, row, i / 8 * 32 + t * 8 + i % 8, reinterpret_cast<T *>(out)[i]);
+            uint4 *const o = reinterpret_cast<uint4 *>(p.o + begin + (first_row + row) * p.q_strides.row) + t;
+#pragma unroll
+            for (int b = 0; b < D / 32; b++)
+                o[4 * b] = out[b];
+        }
     }
 }
 
