@@ -46,8 +46,8 @@ namespace
 using namespace hopper;
 using Code = __nv_fp8_e4m3;
 
-constexpr float P_OFFSET = 8.0f; // log2 of the factor in P, l and U
-enum { OF_K, OF_V, OF_TURNED, TENSORS };
+constexpr float P_OFFSET = 8.0f;      // log2 of the factor in P, l and U
+enum { OF_K, OF_V, OF_TURNED, OF_Q }; // Q has one stage
 
 struct Fp8Params : HopperParams<Code, __half> {
     const float *q_scale;           /* [batch][heads][q_groups] */
@@ -61,29 +61,17 @@ template <int head_dim> struct Shape {
     static constexpr int FOR_PRODUCER = 40, FOR_CONSUMER = 232;   // registers, as in hopper_large
     static constexpr int TURNERS = 3, UNITS = BC / 32 * (D / 16); // warps, and pieces of a tile that they turn
     static constexpr int Q_BYTES = BR * D, TILE_BYTES = BC * D;
-    static constexpr int Q = 0, TILES = Q + Q_BYTES, BARRIERS = TILES + TENSORS * STAGES * TILE_BYTES;
+    static constexpr int Q = 0, TILES = Q + Q_BYTES, BARRIERS = TILES + 3 * STAGES * TILE_BYTES;
     static constexpr int BYTES = BARRIERS + 256 + 1024; // to a multiple of 1024
 
     uint32_t base;
-    __device__ __forceinline__ uint32_t q() const
-    {
-        return base + Q;
-    }
     __device__ __forceinline__ uint32_t tile(int of, int stage) const
     {
-        return base + TILES + (of * STAGES + stage) * TILE_BYTES;
-    }
-    __device__ __forceinline__ uint32_t q_full() const
-    {
-        return base + BARRIERS;
-    }
-    __device__ __forceinline__ uint32_t q_free() const
-    {
-        return base + BARRIERS + 8;
+        return base + (of == OF_Q ? Q : TILES + (of * STAGES + stage) * TILE_BYTES);
     }
     __device__ __forceinline__ uint32_t full(int of, int stage) const
     {
-        return base + BARRIERS + 16 * (1 + of * STAGES + stage);
+        return base + BARRIERS + 16 * (of * STAGES + stage);
     }
     __device__ __forceinline__ uint32_t free(int of, int stage) const
     {
@@ -125,9 +113,10 @@ template <class S> __device__ __forceinline__ void produce(const Fp8Params &p, S
             continue;
         for (int kt = -1; kt < item.tiles; kt++) { // V of kt behind K of the one after
             if (kt < 0) {
-                wait(shared.q_free(), used++ + 1 & 1);
-                arrive_and_expect(shared.q_full(), S::Q_BYTES);
-                copy_panel(shared.q(), &p.q_map, shared.q_full(), 0, item.q_tile * S::BR, item.head(p), item.batch(p));
+                wait(shared.free(OF_Q, 0), used++ + 1 & 1);
+                arrive_and_expect(shared.full(OF_Q, 0), S::Q_BYTES);
+                copy_panel(shared.tile(OF_Q, 0), &p.q_map, shared.full(OF_Q, 0), 0, item.q_tile * S::BR, item.head(p),
+                           item.batch(p));
             }
             for (int of = OF_K; of <= OF_V; of++) {
                 const int i = of == OF_K ? kt + 1 : kt, stage = (n + i) % S::STAGES;
@@ -190,13 +179,9 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
     const uint32_t address = shared_address(raw), base = (address + 1023) & ~1023u;
     const S shared = {base};
     if (threadIdx.x == 0) {
-        barrier_init(shared.q_full(), 1);
-        barrier_init(shared.q_free(), 4 * S::WARPGROUPS);
-        for (int stage = 0; stage < S::STAGES; stage++) {
-            for (int of = 0; of < TENSORS; of++) {
-                barrier_init(shared.full(of, stage), of == OF_TURNED ? S::TURNERS : 1);
-                barrier_init(shared.free(of, stage), of == OF_V ? S::TURNERS : 4 * S::WARPGROUPS);
-            }
+        for (int i = 0; i < 4 * S::STAGES; i++) {
+            barrier_init(shared.full(0, i), i / S::STAGES == OF_TURNED ? S::TURNERS : 1);
+            barrier_init(shared.free(0, i), i / S::STAGES == OF_V ? S::TURNERS : 4 * S::WARPGROUPS);
         }
     }
     barriers_are_there();
@@ -224,7 +209,7 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
     uint32_t weights[BC / 8];
 
     const auto begin_scores = [&](int stage) {
-        const uint32_t sq = shared.q() + warpgroup * 64 * D, sk = shared.tile(OF_K, stage);
+        const uint32_t sq = shared.tile(OF_Q, 0) + warpgroup * 64 * D, sk = shared.tile(OF_K, stage);
         wgmma_begin();
 #pragma unroll
         for (int d = 0; d < D / 32; d++)
@@ -360,9 +345,9 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
         for (int i = 0; i < D / 2; i++)
             u[i] = 0.0f;
         if (item.tiles) {
-            wait(shared.q_full(), used & 1);
+            wait(shared.full(OF_Q, 0), used & 1);
             ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
-                                 tile(shared.q())[place_of<D>(r, c)]);
+                                 tile(shared.tile(OF_Q, 0))[place_of<D>(r, c)]);
             const int k_stage = scores_arrive(0);
             begin_scores(k_stage);
             wgmma_wait<0>(s);
@@ -394,7 +379,7 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
             }
             for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
                 step(std::bool_constant<ASC_MODE != 0>(), i);
-            release(shared.q_free());
+            release(shared.free(OF_Q, 0));
             const int v_stage = values_arrive(last);
             begin_output(v_stage);
 #pragma unroll

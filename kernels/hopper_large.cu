@@ -31,6 +31,8 @@ namespace
 
 using namespace hopper;
 
+enum { OF_K, OF_V, OF_Q }; // Q has one stage
+
 template <int head_dim, bool causal> struct Shape {
     static constexpr int D = head_dim, PANELS = D / PANEL;
     static constexpr bool CAUSAL = causal, WIDE = D == 64 && !causal;
@@ -41,42 +43,21 @@ template <int head_dim, bool causal> struct Shape {
     // Registers of a thread: all there are, dealt in the launch, then given by the producer to the consumers.
     static constexpr int FOR_PRODUCER = WIDE ? 32 : 24, FOR_CONSUMER = WIDE ? 112 : 240;
     static constexpr int Q_BYTES = BR * D * 2, TILE_BYTES = BC * D * 2;
-    static constexpr int Q = 0, K = Q + Q_BYTES, V = K + STAGES * TILE_BYTES, BARRIERS = V + STAGES * TILE_BYTES;
+    static constexpr int Q = 0, K = Q + Q_BYTES, BARRIERS = K + 2 * STAGES * TILE_BYTES;
     static constexpr int BYTES = BARRIERS + 256 + 1024; // to a multiple of 1024
 
     uint32_t base;
-    __device__ __forceinline__ uint32_t q() const
+    __device__ __forceinline__ uint32_t tile(int of, int stage) const
     {
-        return base + Q;
+        return base + (of == OF_Q ? Q : K + (of * STAGES + stage) * TILE_BYTES);
     }
-    __device__ __forceinline__ uint32_t k(int stage) const
-    {
-        return base + K + stage * TILE_BYTES;
-    }
-    __device__ __forceinline__ uint32_t v(int stage) const
-    {
-        return base + V + stage * TILE_BYTES;
-    }
-    __device__ __forceinline__ uint32_t barrier(int i) const
-    {
-        return base + BARRIERS + 8 * i;
-    }
-    __device__ __forceinline__ uint32_t q_full() const
-    {
-        return barrier(0);
-    }
-    __device__ __forceinline__ uint32_t q_free() const
-    {
-        return barrier(1);
-    }
-    // `of`: 0 of K, 1 of V.
     __device__ __forceinline__ uint32_t full(int of, int stage) const
     {
-        return barrier(2 + 4 * stage + 2 * of);
+        return base + BARRIERS + 16 * (of * STAGES + stage);
     }
     __device__ __forceinline__ uint32_t free(int of, int stage) const
     {
-        return barrier(3 + 4 * stage + 2 * of);
+        return full(of, stage) + 8;
     }
 };
 
@@ -93,20 +74,20 @@ template <class T, class S> __device__ __forceinline__ void produce(const Hopper
             wait(shared.free(of, stage), (n + kt) / S::STAGES + 1 & 1);
             arrive_and_expect(shared.full(of, stage), S::TILE_BYTES);
             for (int panel = 0; panel < S::PANELS; panel++)
-                copy_panel((of ? shared.v(stage) : shared.k(stage)) + panel * S::BC * 128, of ? &p.v_map : &p.k_map,
+                copy_panel(shared.tile(of, stage) + panel * S::BC * 128, of == OF_K ? &p.k_map : &p.v_map,
                            shared.full(of, stage), panel * PANEL, first, item.head(p) / p.group, item.batch(p));
         };
-        wait(shared.q_free(), used + 1 & 1);
-        arrive_and_expect(shared.q_full(), S::Q_BYTES);
+        wait(shared.free(OF_Q, 0), used + 1 & 1);
+        arrive_and_expect(shared.full(OF_Q, 0), S::Q_BYTES);
         for (int panel = 0; panel < S::PANELS; panel++)
-            copy_panel(shared.q() + panel * S::BR * 128, &p.q_map, shared.q_full(), panel * PANEL, item.q_tile * S::BR,
-                       item.head(p), item.batch(p));
-        copy(0, 0);
+            copy_panel(shared.tile(OF_Q, 0) + panel * S::BR * 128, &p.q_map, shared.full(OF_Q, 0), panel * PANEL,
+                       item.q_tile * S::BR, item.head(p), item.batch(p));
+        copy(OF_K, 0);
         for (int kt = 1; kt < item.tiles; kt++) {
-            copy(0, kt);
-            copy(1, kt - 1);
+            copy(OF_K, kt);
+            copy(OF_V, kt - 1);
         }
-        copy(1, item.tiles - 1);
+        copy(OF_V, item.tiles - 1);
         n += item.tiles;
         used++;
     }
@@ -142,11 +123,9 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
     const uint32_t address = shared_address(raw), base = (address + 1023) & ~1023u;
     const S shared = {base};
     if (threadIdx.x == 0) {
-        barrier_init(shared.q_full(), 1);
-        barrier_init(shared.q_free(), 4 * S::WARPGROUPS);
-        for (int i = 0; i < 2 * S::STAGES; i++) {
-            barrier_init(shared.full(i % 2, i / 2), 1);
-            barrier_init(shared.free(i % 2, i / 2), 4 * S::WARPGROUPS);
+        for (int i = 0; i < 3 * S::STAGES; i++) {
+            barrier_init(shared.full(0, i), 1);
+            barrier_init(shared.free(0, i), 4 * S::WARPGROUPS);
         }
     }
     barriers_are_there();
@@ -172,7 +151,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
 
     // S = Q Kt, as it is begun.
     const auto begin_scores = [&](int stage) {
-        const uint32_t sq = shared.q() + warpgroup * 64 * 128, sk = shared.k(stage);
+        const uint32_t sq = shared.tile(OF_Q, 0) + warpgroup * 64 * 128, sk = shared.tile(OF_K, stage);
         wgmma_begin();
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
@@ -185,7 +164,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         wgmma_begin();
 #pragma unroll
         for (int k = 0; k < BC / 16; k++)
-            multiply<T>(u, weights + 4 * k, matrix(shared.v(stage) + k * 16 * 128, BC * 128), add || k > 0);
+            multiply<T>(u, weights + 4 * k, matrix(shared.tile(OF_V, stage) + k * 16 * 128, BC * 128), add || k > 0);
         wgmma_commit();
     };
     // The other warpgroup's turn comes when this one has begun its products.
@@ -262,27 +241,27 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             u[i] = 0.0f;
         if (item.tiles) {
             const int last = item.tiles - 1; // of the kv tiles, which comes first
-            wait(shared.q_full(), used & 1);
+            wait(shared.full(OF_Q, 0), used & 1);
             ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
-                                 tile(shared.q())[place<BR>(r, c)]);
+                                 tile(shared.tile(OF_Q, 0))[place<BR>(r, c)]);
             const auto scores_arrive = [&](int i) {
                 const int stage = (n + i) % S::STAGES;
-                wait(shared.full(0, stage), (n + i) / S::STAGES & 1);
+                wait(shared.full(OF_K, stage), (n + i) / S::STAGES & 1);
                 ASC_RECORD_SHARED_BY(k, last - i, r, BC, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
-                                     tile(shared.k(stage))[place<BC>(r, c)]);
+                                     tile(shared.tile(OF_K, stage))[place<BC>(r, c)]);
                 return stage;
             };
             const auto values_arrive = [&](int i) {
                 const int stage = (n + i) % S::STAGES;
-                wait(shared.full(1, stage), (n + i) / S::STAGES & 1);
+                wait(shared.full(OF_V, stage), (n + i) / S::STAGES & 1);
                 ASC_RECORD_SHARED_BY(v, last - i, r, BC, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
-                                     tile(shared.v(stage))[place<BC>(r, c)]);
+                                     tile(shared.tile(OF_V, stage))[place<BC>(r, c)]);
                 return stage;
             };
             const int k_stage = scores_arrive(0);
             begin_scores(k_stage);
             wgmma_wait<0>(s);
-            release(shared.free(0, k_stage));
+            release(shared.free(OF_K, k_stage));
             weigh(std::true_type(), last, alpha);
             round_weights();
             const auto step = [&](auto masks, int i) {
@@ -295,7 +274,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 if (S::TURNS)
                     barrier_arrive<S::CONSUMER_THREADS>(2 - warpgroup);
                 wgmma_wait<1>(s);
-                release(shared.free(0, k_stage));
+                release(shared.free(OF_K, k_stage));
                 weigh(masks, last - i, alpha);
                 // Never true: without it ptxas puts the exponentials behind the wait, and nothing is under way
                 // meanwhile.
@@ -303,7 +282,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                     __nanosleep(1);
                 wgmma_wait<0>(u);
                 ASC_RECORD(u, last - i + 1, e, D / 2, ROW(e), COL(e), u[e]);
-                release(shared.free(1, v_stage));
+                release(shared.free(OF_V, v_stage));
 #pragma unroll
                 for (int e = 0; e < D / 2; e++)
                     u[e] *= alpha[e / 2 % 2];
@@ -318,7 +297,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             }
             for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
                 step(std::bool_constant < S::CAUSAL && ASC_MODE > (), i);
-            release(shared.q_free());
+            release(shared.free(OF_Q, 0));
             const int v_stage = values_arrive(last);
             begin_output(v_stage, true);
 #pragma unroll
@@ -329,7 +308,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             }
             wgmma_wait<0>(u);
             ASC_RECORD(u, 0, e, D / 2, ROW(e), COL(e), u[e]);
-            release(shared.free(1, v_stage));
+            release(shared.free(OF_V, v_stage));
             n += item.tiles;
             used++;
         }
