@@ -1,7 +1,8 @@
 // hopper.cuh: what sm_90 has for attention, under short names: mbarriers, tiles that TMA copies, clusters of blocks,
 // wgmma, registers that warps give each other. Tiles are panels of 64 elements of 16 bits, 128 bytes a row, whose
 // 16-byte chunks TMA exchanges by the row (CU_TENSOR_MAP_SWIZZLE_128B): chunk c of row r stands at c ^ (r % 8). A panel
-// begins at a multiple of 1024.
+// begins at a multiple of 1024. Codes of a byte have one panel, as wide as a row of 128 or 64 elements; of 64 bytes a
+// row (CU_TENSOR_MAP_SWIZZLE_64B) chunk c of row r stands at c ^ (r / 2 % 4).
 
 #pragma once
 
@@ -113,6 +114,22 @@ __device__ __forceinline__ void fence_async()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The inverse of load_matrices.
+__device__ __forceinline__ void store_matrices(uint32_t row, const uint32_t (&r)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+// To the last bit but one; a quotient would branch.
+__device__ __forceinline__ float reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 template <int registers> __device__ __forceinline__ void give_registers()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
@@ -139,12 +156,13 @@ template <int groups_left, int N> __device__ __forceinline__ void wgmma_wait(flo
         asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// The matrix that begins at this shared address: groups of 8 rows are 1024 bytes apart, panels `panel` bytes (which a
-// transposed matrix alone asks for).
-__device__ __forceinline__ uint64_t matrix(uint32_t address, int panel = 16)
+// The matrix that begins at this shared address: groups of 8 rows lie behind each other, panels `panel` bytes apart
+// (which a transposed matrix alone asks for).
+template <int row_bytes = 128> __device__ __forceinline__ uint64_t matrix(uint32_t address, int panel = 16)
 {
+    static_assert(row_bytes == 128 || row_bytes == 64);
     return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | static_cast<uint64_t>(panel >> 4) << 16 |
-           static_cast<uint64_t>(1024 >> 4) << 32 | static_cast<uint64_t>(1) << 62;
+           static_cast<uint64_t>(8 * row_bytes >> 4) << 32 | static_cast<uint64_t>(128 / row_bytes) << 62;
 }
 
 #define HOPPER_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -157,58 +175,81 @@ __device__ __forceinline__ uint64_t matrix(uint32_t address, int panel = 16)
 #define HOPPER_NAMES64                                                                                                 \
     HOPPER_NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
                    "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-// `sums` registers of d; then the numbers of the operands that follow them.
-#define HOPPER_SHARED(N, type, sums, A, B, adds)                                                                       \
+// `sums` registers of d; the names of what follows them; `sides`: of 16 bits either side may be transposed, codes not.
+#define HOPPER_WGMMA(N, k, type, sides, sums, A, B, adds, ...)                                                         \
     asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums                \
-                 "}, " A ", " B ", p, 1, 1, 0, 0;}"                                                                    \
+                 "wgmma.mma_async.sync.aligned.m64n" N "k" k ".f32." type "." type " {" HOPPER_NAMES##sums             \
+                 "}, " A ", " B ", p, 1, 1" sides ";}"                                                                 \
                  : HOPPER_D##sums                                                                                      \
-                 : "l"(a), "l"(b), "r"(static_cast<int>(add)))
-#define HOPPER_REGISTERS(N, type, sums, A, B, adds)                                                                    \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, " adds ", 0;\n"                                                        \
-                 "wgmma.mma_async.sync.aligned.m64n" N "k16.f32." type "." type " {" HOPPER_NAMES##sums                \
-                 "}, {" A "}, " B ", p, 1, 1, 1;}"                                                                     \
-                 : HOPPER_D##sums                                                                                      \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)))
+                 : __VA_ARGS__, "l"(b), "r"(static_cast<int>(add)))
+#define HOPPER_MULTIPLY(N, sides, sums, A, B, adds, ...)                                                               \
+    if constexpr (sizeof(T) == 1)                                                                                      \
+        HOPPER_WGMMA(N, "32", "e4m3", "", sums, A, B, adds, __VA_ARGS__);                                              \
+    else if constexpr (is_half<T>)                                                                                     \
+        HOPPER_WGMMA(N, "16", "f16", sides, sums, A, B, adds, __VA_ARGS__);                                            \
+    else                                                                                                               \
+        HOPPER_WGMMA(N, "16", "bf16", sides, sums, A, B, adds, __VA_ARGS__)
 
-// D [64][N] (+)= A [64][16] B' [N][16], both of them matrices in shared memory.
+// D [64][N] (+)= A [64][K] B' [N][K], both of them matrices in shared memory; K is 16, of codes 32.
 template <class T> __device__ __forceinline__ void multiply(float (&d)[32], uint64_t a, uint64_t b, bool add)
 {
-    if constexpr (is_half<T>)
-        HOPPER_SHARED("64", "f16", 32, "%32", "%33", "%34");
-    else
-        HOPPER_SHARED("64", "bf16", 32, "%32", "%33", "%34");
+    HOPPER_MULTIPLY("64", ", 0, 0", 32, "%32", "%33", "%34", "l"(a));
 }
 template <class T> __device__ __forceinline__ void multiply(float (&d)[64], uint64_t a, uint64_t b, bool add)
 {
-    if constexpr (is_half<T>)
-        HOPPER_SHARED("128", "f16", 64, "%64", "%65", "%66");
-    else
-        HOPPER_SHARED("128", "bf16", 64, "%64", "%65", "%66");
+    HOPPER_MULTIPLY("128", ", 0, 0", 64, "%64", "%65", "%66", "l"(a));
 }
-// D [64][N] (+)= A [64][16] B [16][N], A in registers as the accumulator of a product has it, in pairs.
+// D [64][N] (+)= A [64][K] B [K][N], of codes B' [N][K]; A in registers as the accumulator of a product has it, in
+// pairs (of codes see hopper_fp8).
 template <class T> __device__ __forceinline__ void multiply(float (&d)[32], const uint32_t *a, uint64_t b, bool add)
 {
-    if constexpr (is_half<T>)
-        HOPPER_REGISTERS("64", "f16", 32, "%32, %33, %34, %35", "%36", "%37");
-    else
-        HOPPER_REGISTERS("64", "bf16", 32, "%32, %33, %34, %35", "%36", "%37");
+    HOPPER_MULTIPLY("64", ", 1", 32, "{%32, %33, %34, %35}", "%36", "%37", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
 }
 template <class T> __device__ __forceinline__ void multiply(float (&d)[64], const uint32_t *a, uint64_t b, bool add)
 {
-    if constexpr (is_half<T>)
-        HOPPER_REGISTERS("128", "f16", 64, "%64, %65, %66, %67", "%68", "%69");
-    else
-        HOPPER_REGISTERS("128", "bf16", 64, "%64, %65, %66, %67", "%68", "%69");
+    HOPPER_MULTIPLY("128", ", 1", 64, "{%64, %65, %66, %67}", "%68", "%69", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
 }
-#undef HOPPER_SHARED
-#undef HOPPER_REGISTERS
+#undef HOPPER_MULTIPLY
+#undef HOPPER_WGMMA
 
 // What all kernels here get: tensor maps of Q, K and V beside the rest.
-template <class T> struct HopperParams : Params<T> {
+template <class T, class O = T> struct HopperParams : Params<T, T, O> {
     CUtensorMap q_map, k_map, v_map;
-    int q_tiles, work; /* work: q tiles of all heads */
+    int q_tiles, all_heads, work; /* all_heads: of all batches; work: q tiles of all heads */
 };
+
+// Which q tile the block has in its round `round`, and how many kv tiles its rows see. With a causal mask those that
+// may see most come first, and every other round deals them the other way round: each block gets as much as another.
+// Without one q tiles of a head are beside each other: blocks that run at once read the same K and V.
+template <class S> struct Item {
+    int q_tile, of_all, tiles; // of_all: which head of all batches
+    bool is_there;
+    template <class P> __device__ __forceinline__ Item(const P &p, int round)
+    {
+        const unsigned block = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, item = round * gridDim.x + block;
+        const bool all_see_all = p.reach == p.kv_len;
+        const unsigned by = all_see_all ? p.q_tiles : p.all_heads, quotient = item / by, rest = item - quotient * by;
+        is_there = item < static_cast<unsigned>(p.work);
+        q_tile = all_see_all ? rest : p.q_tiles - 1 - quotient;
+        of_all = all_see_all ? quotient : rest;
+        tiles = (max(p.keys(q_tile, S::BR), 0) + S::BC - 1) / S::BC;
+    }
+    template <class P> __device__ __forceinline__ int batch(const P &p) const
+    {
+        return static_cast<unsigned>(of_all) / p.heads;
+    }
+    template <class P> __device__ __forceinline__ int head(const P &p) const
+    {
+        return static_cast<unsigned>(of_all) % p.heads;
+    }
+};
+
+// All consumers meet, and what they have written is there for wgmma: of an isolated run.
+template <class S> __device__ __forceinline__ void consumers_agree()
+{
+    fence_async();
+    asm volatile("bar.sync %0, %1;\n" ::"n"(7), "n"(S::CONSUMER_THREADS) : "memory");
+}
 
 // The host's side: a map of [batch][heads][rows][D], at these strides, for boxes of `rows_of_box` rows and one panel.
 // False: the driver refuses it, or is none.
@@ -224,21 +265,26 @@ bool map_of(CUtensorMap *map, const T *base, int head_dim, int rows, int heads, 
     const cuuint64_t dims[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(rows),
                                static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(batch)};
     const cuuint64_t strides[] = {s.row * sizeof(T), s.head * sizeof(T), s.batch * sizeof(T)};
-    const cuuint32_t box[] = {PANEL, static_cast<cuuint32_t>(rows_of_box), 1, 1}, steps[] = {1, 1, 1, 1};
+    const cuuint32_t cols = sizeof(T) == 1 ? head_dim : PANEL;
+    const cuuint32_t box[] = {cols, static_cast<cuuint32_t>(rows_of_box), 1, 1}, steps[] = {1, 1, 1, 1};
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function)(
-               map, is_half<T> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
-               const_cast<void *>(static_cast<const void *>(base)), dims, strides, box, steps,
-               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+               map,
+               sizeof(T) == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+               : is_half<T>   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+               4, const_cast<void *>(static_cast<const void *>(base)), dims, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE,
+               cols * sizeof(T) == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 // The problem for q tiles of `br` rows and kv tiles of `bc`; why there is none, or NULL.
-template <class T>
-const char *hopper_params(const asc_problem *problem, int head_dim, int br, int bc, HopperParams<T> *p)
+template <class P> const char *hopper_params(const asc_problem *problem, int head_dim, int br, int bc, P *p)
 {
-    *p = params_of<HopperParams<T>>(problem);
+    *p = params_of<P>(problem);
     p->q_tiles = (problem->q_len - 1) / br + 1;
-    p->work = p->q_tiles * problem->heads * problem->batch;
+    p->all_heads = problem->heads * problem->batch;
+    p->work = p->q_tiles * p->all_heads;
     if (!p->aligned)
         return "TMA copies from arrays that begin at a multiple of 16 bytes";
     if (!map_of(&p->q_map, p->q, head_dim, p->q_len, p->heads, problem->batch, p->q_strides, br) ||

@@ -144,14 +144,14 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
         float base_of[2];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            float largest = -INFINITY;
+            float largest = m[r];
 #pragma unroll
             for (int i = 2 * r; i < BC / 2; i += 4)
                 largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
             largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
             largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
             alpha[r] = m[r];
-            m[r] = fmaxf(m[r], largest);
+            m[r] = largest;
         }
         ASC_RECORD(m, kt, i, 2, warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
@@ -254,7 +254,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
             weight[i][r] = exp2_fast((all[i].x - frame) * p.scale_log2);
             sum[r] += weight[i][r] * all[i].y;
         }
-        const float inverse = sum[r] > 0.0f ? 1.0f / sum[r] : 0.0f; // a row without any key gives zero
+        const float inverse = sum[r] > 0.0f ? reciprocal(sum[r]) : 0.0f; // a row without any key gives zero
 #pragma unroll
         for (int i = 0; i < S::PARTS; i++)
             weight[i][r] *= inverse;
@@ -277,15 +277,19 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
         }
     }
 #pragma unroll
-    for (int i = 0; i < OWN; i += 2) {
-        const int row = ROW(i);
+    for (int r = 0; r < 2; r++) {
+        const int row = own_row + 8 * r;
         if (first_row + row >= p.q_len)
             continue;
-        __align__(4) T values[2];
-        *reinterpret_cast<uint32_t *>(values) = two<T>(mine[i], mine[i + 1]);
-        ASC_RECORD(o, 0, e, 2, row, own_col + i / 4 * 8 + e, values[e]);
-        *reinterpret_cast<uint32_t *>(out + i / 2 % 2 * 8 * p.q_strides.row + i / 4 * 8) =
-            *reinterpret_cast<const uint32_t *>(values);
+        __align__(4) T values[OWN / 2];
+#pragma unroll
+        for (int i = 0; i < OWN; i += 4)
+            *reinterpret_cast<uint32_t *>(values + i / 2) = two<T>(mine[i + 2 * r], mine[i + 2 * r + 1]);
+        ASC_RECORD(o, 0, i, OWN / 2, row, own_col + i / 2 * 8 + i % 2, values[i]);
+#pragma unroll
+        for (int i = 0; i < OWN; i += 4)
+            *reinterpret_cast<uint32_t *>(out + r * 8 * p.q_strides.row + i / 4 * 8) =
+                *reinterpret_cast<const uint32_t *>(values + i / 2);
     }
     const int row_of_lse = own_row + 8 * t; // lane t = 0 tells the first row's, lane t = 1 the second's
     if (part == 0 && t < 2 && first_row + row_of_lse < p.q_len) {

@@ -362,6 +362,18 @@ template <class Element> struct asc_plain<const Element &> {
     using type = Element;
 };
 
+/* Whether a fed value may take the place of what value(...) gives, and a reference that says the same. */
+template <class Element> struct asc_stands {
+    using type = const typename asc_plain<Element>::type &;
+    static constexpr bool may_change = false;
+};
+template <class Element> struct asc_stands<const Element &> : asc_stands<Element> {
+};
+template <class Element> struct asc_stands<Element &> {
+    using type = Element &;
+    static constexpr bool may_change = true;
+};
+
 /* Two values, by one store where they are neighbors of a row and the first is aligned for it: fragments of mma and what
    threads share are full of them. Half the stores are two thirds of the time into device memory (0.49 of 0.74 ms for
    807 MB, H200). */

@@ -117,10 +117,8 @@ ASC_DEVICE void asc_sign_all([[maybe_unused]] Visit &visit, [[maybe_unused]] con
 #endif
 }
 
-/* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
-   may stand for an array in registers. first: which value of the probe value(0) is. */
 template <class Row, class Col, class Value>
-ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value, int first = 0)
+ASC_DEVICE void asc_record_each(asc_visit &visit, const int n, Row row, Col col, Value value, int first)
 {
     using Element = typename asc_plain<decltype(value(0))>::type;
     bool staged = false;
@@ -144,6 +142,38 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif
+}
+
+/* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
+   may stand for an array in registers. first: which value of the probe value(0) is. */
+template <class Row, class Col, class Value>
+ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value, int first = 0)
+{
+#ifdef ASC_NVCC
+    /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
+       kernels/hopper_large.cu. They go through memory of the thread, and loops that no compiler unrolls. */
+    constexpr int many = 32, part = 64;
+    if (n >= many) {
+        using There = asc_stands<decltype(value(0))>;
+        ASC_UNROLL for (int from = 0; from < n; from += part)
+        {
+            typename asc_plain<decltype(value(0))>::type kept[part];
+            const int all = n - from < part ? n - from : part;
+            int unknown = all;
+            asm("" : "+r"(unknown));
+            ASC_UNROLL for (int i = 0; i < all; i++) kept[i] = value(from + i);
+            asc_record_each(
+                visit, unknown, [&](int i) { return row(from + i); }, [&](int i) { return col(from + i); },
+                [&](int i) -> typename There::type { return kept[i]; }, first + from);
+#if ASC_MODE == 2
+            if constexpr (There::may_change)
+                ASC_UNROLL for (int i = 0; i < all; i++) value(from + i) = kept[i];
+#endif
+        }
+        return;
+    }
+#endif
+    asc_record_each(visit, n, row, col, value, first);
 }
 
 /* Where a lane's element i lies in a fragment. CUDA does not say; on sm_90 it lies as in mma.m16n8

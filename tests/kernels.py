@@ -12,8 +12,10 @@ SETTINGS = {
     "block_scales": (("shape.dtype=f16", "shape.k_dtype=e4m3", "quant.scales=rows:16,dims:16"),),
     "micro_scales": (("shape.dtype=f16", "shape.k_dtype=e2m1", "quant.scales=rows:1,dims:16", "quant.scale_type=e4m3"),),
     "fp8_mma": (("shape.dtype=e4m3", "quant.scales=head"),),
+    "hopper_fp8": (("shape.dtype=e4m3", "scenario.define=BLOCKS=0", "quant.scales=head"),
+                   ("shape.dtype=e4m3", "scenario.define=BLOCKS=1", "quant.scales=rows:128")),
 }
-NEEDS = {"fp8_mma": 89, "hopper_large": 90, "hopper_small": 90}  # of the compute capability, where instructions are missing before
+NEEDS = {"fp8_mma": 89, "hopper_fp8": 90, "hopper_large": 90, "hopper_small": 90}  # of the compute capability, where instructions are missing before
 
 
 def kernels():

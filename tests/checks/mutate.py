@@ -34,7 +34,8 @@ from kernels import choices  # noqa: E402
 # Tails, a group of query heads, several kv tiles and less than one.
 SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "shape.causal=bottom-right", "1,1,1,20,40,64")
 # And what a kernel's own stages need: tiles that come round again, both widths, two q tiles of a block.
-MORE = {"hopper_small": ("1,1,1,64,700,64", "1,1,1,40,600,128"), "hopper_large": ("1,1,1,130,600,128", "1,134,1,20,200,64")}
+MORE = {"hopper_small": ("1,1,1,64,700,64", "1,1,1,40,600,128"), "hopper_large": ("1,1,1,130,600,128", "1,134,1,20,200,64"),
+        "hopper_fp8": ("1,1,1,130,600,128", "1,134,1,20,200,64")}
 ORDERS = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(6))
 CHECKED_ORDERS = "ascending,descending"
 MARK = re.compile(r"(<!-- mutants -->\n)(.*?)(<!-- /mutants -->\n)", re.S)
