@@ -478,7 +478,7 @@ static rule_gives *const gives[] = {
     [RULE_ROWS] = rows_forward,           [RULE_SEEN] = seen_forward,         [RULE_OPERAND] = operand_forward,
     [RULE_SUMMED] = sum_forward,          [RULE_LANES] = lanes_forward,       [RULE_SPLITS] = splits_forward,
     [RULE_QUANTIZED] = quantized_forward, [RULE_TURNED] = turned_forward,     [RULE_FORMULA] = formula_forward,
-    [RULE_SCORE] = score_forward,         [RULE_HALF] = half_forward};
+    [RULE_SCORE] = score_forward,         [RULE_HALF] = half_forward,         [RULE_REACH] = reach_forward};
 
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)

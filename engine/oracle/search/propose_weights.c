@@ -442,8 +442,10 @@ void propose_weights(struct search *search)
     case asc_l:
     case asc_u:
         propose_sum(search);
-        if (search->sample->channel != asc_s)
+        if (search->sample->channel != asc_s) {
+            propose_reach(search);
             propose_rescaled(search);
+        }
         if (search->sample->channel == asc_u)
             propose_weight(search);
         break;

@@ -179,6 +179,9 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
         return 0;
     if (rule->kind == RULE_HALF) /* of 16 codes a reading may concern two, under few scales of e8m0 */
         return PAIRS_OF_HALVES;
+    /* It has nothing that could be fitted; of m, a maximum, it shows in the rows alone whose old one is the larger. */
+    if (rule->kind == RULE_CARRIED)
+        return UNITS_LEAST;
     return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
 }
 

@@ -33,6 +33,8 @@ enum rule_kind {
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
     RULE_KEYS,      /* keys count otherwise than once */
     RULE_DIMS,      /* so do elements of the dot product */
+    RULE_REACH,     /* l, U: keys count up to the last one that another row sees, rounded up to a multiple of `share`;
+                       map is of row * 2^keys.a + column, keys.a 0: of rows */
     RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in: map is of groups of rows,
                        col_map of parts of a row; rows.flat: of their number, with rows.whole within the head */
     RULE_WEIGHT,    /* a weight of P stands at another row and key */
@@ -340,11 +342,15 @@ typedef bool rule_gives(struct search *search, const struct rule *rule, const st
                         double *bound);
 typedef void rule_says(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_forward, operand_forward, score_forward,
-    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward;
+    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward, reach_forward;
 /* HALF_TABLE: what each code of the sample's channel was read as, where all its elements agree. How many are read as
    something else than they are; 0 where they do not agree. */
 int half_table(const struct sample *s, float table[HALF_CODES]);
-rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say;
+rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say,
+    reach_say;
+/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay, of an index whose lower `low` bits are
+   `lower` and the others the row; behind what `out` has. */
+void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes);
 rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */

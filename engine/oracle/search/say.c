@@ -220,8 +220,7 @@ static int last_alike(const struct map *map, int low, int k)
     return last;
 }
 
-/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay. */
-static void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
+void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes)
 {
     for (int k = 0, n = 0, behind = 0; k < map->bits; k++) {
         if (k < behind || (map->row[k] == 1u << k && !(map->flip >> k & 1)))
@@ -770,7 +769,7 @@ static rule_says *const says[] = {
     [RULE_ROWS] = say_rows,           [RULE_SEEN] = say_seen,         [RULE_OPERAND] = operand_say,
     [RULE_SUMMED] = sum_say,          [RULE_LANES] = lanes_say,       [RULE_SPLITS] = splits_say,
     [RULE_QUANTIZED] = quantized_say, [RULE_TURNED] = turned_say,     [RULE_FORMULA] = formula_say,
-    [RULE_SCORE] = score_say,         [RULE_HALF] = half_say};
+    [RULE_SCORE] = score_say,         [RULE_HALF] = half_say,         [RULE_REACH] = reach_say};
 
 void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {

@@ -137,6 +137,27 @@ static void other_mistakes(void **state)
     assert_int_equal(tally.false_rules, 0);
 }
 
+/* What has no other row of its own. */
+static void mistakes_in_words(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mistake mistake;
+        int shape;
+        const char *words;
+    } rows[] = {
+        {S_ONE_OF_EIGHT_PAIRED, 0, "K holds column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
+        {U_KEYS_OF_OTHER_ROW, 2,
+         "U takes in keys up to the last one that row r - 4 sees, and not up to its own row's in rows with r "
+         "mod 8 >= 4"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct spec s = spec_at(rows[i].mistake, rows[i].shape, FILL_NORMAL, 0);
+        struct explanation e;
+        assert_true(explain(&s, NULL, &e) >= 0);
+        assert_string_equal(e.text, rows[i].words);
+    }
+}
+
 /* Inputs on which much looks alike. */
 static void uninformative_inputs(void **state)
 {
@@ -188,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_mistakes_are_explained),
         cmocka_unit_test(other_mistakes),
+        cmocka_unit_test(mistakes_in_words),
         cmocka_unit_test(uninformative_inputs),
         cmocka_unit_test(noise_is_not_explained),
     };
