@@ -266,6 +266,22 @@ static void write_stored(struct finding *f, const struct trace *t, const struct 
              told ? ": " : " (wrong address or missing store)", where, missing);
 }
 
+/* Threads that do not meet at a barrier may not have meant to work on the same tile. */
+static void say_visitors(struct finding *f, const struct trace *t)
+{
+    int rows[2];
+    const size_t used = strlen(f->text);
+    if (!channel_per_kv(f->channel) || !case_visited_in_part(t, f->first.slot, f->first.kv, rows))
+        return;
+    const int q_tile = trace_slot_place(t, f->first.slot)[2];
+    if (rows[0] < 0)
+        snprintf(f->text + used, sizeof f->text - used, "; only some rows of q tile %d visit kv tile %d", q_tile,
+                 f->first.kv);
+    else
+        snprintf(f->text + used, sizeof f->text - used, "; rows %d to %d of q tile %d alone visit kv tile %d", rows[0],
+                 rows[1], q_tile, f->first.kv);
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const char *misplaced, const struct trace *t,
                        const struct stage_summary *stage, const char *why, int above, int few)
@@ -289,6 +305,8 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
     if (f->event) {
         const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
         event_reason(&t->info.events[f->event - 1], f->text + used, sizeof f->text - (size_t)used);
+        if (t->info.events[f->event - 1].kind == EVENT_BARRIER)
+            say_visitors(f, t);
         return;
     }
     if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {

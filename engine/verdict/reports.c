@@ -213,6 +213,8 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "its probe reads what another thread writes, without synchronization, %s", lines);
     else if (e->kind == EVENT_RACE)
         snprintf(out, bytes, "a race at %s", lines);
+    else if (e->kind == EVENT_BARRIER)
+        snprintf(out, bytes, "%.*s, %s", (int)strcspn(e->text, ";"), e->text, lines);
     else if (e->kind == EVENT_TWO_VISITS)
         snprintf(out, bytes, "what is recorded at %s is of two visits", lines);
     else
