@@ -4,6 +4,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/search/say.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ void propose_reach(struct search *search)
     const size_t step = s->wrong / ENDS | 1; /* odd: it comes to all columns */
     struct end ends[ENDS];
     size_t n = 0, seen = 0;
-    int bits = 0, any = 0;
+    const int bits = map_bits_for(s->tiles[0].cols);
+    int any = 0;
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
         const double *p, *v;
@@ -132,8 +134,6 @@ void propose_reach(struct search *search)
     }
     if (n < LEAST_ENDS)
         return;
-    while (1 << bits < s->tiles[0].cols)
-        bits++;
     try_ends(search, ends, n, any & -any, 0);
     if (bits && search->best.kind == RULE_NONE)
         try_ends(search, ends, n, any & -any, bits);

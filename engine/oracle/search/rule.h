@@ -31,8 +31,7 @@ enum rule_kind {
     RULE_LOGARITHM, /* LSE: so do m and ln l */
     RULE_SINK,      /* O, LSE: so do sink and m in the weight of the sink; plus -inf: it has none */
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
-    RULE_KEYS,      /* keys count otherwise than once */
-    RULE_DIMS,      /* so do elements of the dot product */
+    RULE_KEYS,      /* keys, of S elements of the dot product, count otherwise than once */
     RULE_REACH,     /* l, U: keys count up to the last one that another row sees, rounded up to a multiple of `share`;
                        map is of row * 2^keys.a + column, keys.a 0: of rows */
     RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in: map is of groups of rows,
@@ -255,9 +254,9 @@ struct rule {
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
     struct turned turned;             /* RULE_TURNED */
     struct lane_bits lanes;           /* RULE_LANES */
-    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
-                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight;    /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
+    struct term keys;                 /* RULE_KEYS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
+                                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
+    double weight; /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
     struct region region;
     struct evidence evidence;
 };
@@ -278,13 +277,18 @@ struct search {
     double *operand, *loose; /* [R or Bc][elements of a row] or [R][Bc] */
     double *sizes[2];        /* as operand */
     int *seen[2];            /* owned, one block: [R] */
-    double *amax;            /* owned: of the rows of amax_of, and its LARGEST elements */
+    void **blocks;           /* owned, [n_blocks] owned: search_room() */
+    size_t n_blocks;
+    double *amax; /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
     uint8_t **labels; /* owned, [tiles][rows * cols] */
     struct rule best, second;
     size_t tried;
     bool failed;
 };
+
+/* Zeroed room for as long as what asks proposes. NULL, and failed, without memory. */
+void *search_room(struct search *search, size_t bytes);
 
 /* out: [rows of q]. false: there is no such vector here. */
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
@@ -334,6 +338,11 @@ int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);
 
+/* A few roundings more of each element. */
+void rule_loosen(const struct sample_tile *t, const double *want, double *bound, int roundings);
+/* Row r sees columns from .. to - 1 of the tile, by the search's own room. */
+void rule_sees(const struct search *search, struct operands *x, int r, int from, int to);
+
 /* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it. */
 double rule_rounded(const struct rule *rule, double x);
 
@@ -348,9 +357,6 @@ rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_
 int half_table(const struct sample *s, float table[HALF_CODES]);
 rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say,
     reach_say;
-/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay, of an index whose lower `low` bits are
-   `lower` and the others the row; behind what `out` has. */
-void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes);
 rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */

@@ -53,8 +53,27 @@ static int search_begin(struct search *search, const struct search_inputs *input
     return scratch_prepare(search->scratch, largest->c);
 }
 
+void *search_room(struct search *search, size_t bytes)
+{
+    void **blocks = realloc(search->blocks, (search->n_blocks + 1) * sizeof *blocks);
+    void *block = blocks ? calloc(bytes ? bytes : 1, 1) : NULL;
+    search->blocks = blocks ? blocks : search->blocks;
+    search->failed |= !block;
+    if (block)
+        search->blocks[search->n_blocks++] = block;
+    return block;
+}
+
+static void give_back(struct search *search)
+{
+    while (search->n_blocks > 0)
+        free(search->blocks[--search->n_blocks]);
+}
+
 static void search_end(struct search *search)
 {
+    give_back(search);
+    free(search->blocks);
     for (int i = 0; search->labels && i < search->sample->n; i++)
         free(search->labels[i]);
     free(search->labels);
@@ -176,8 +195,10 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         propose_unguarded(search);
         propose_masked(search);
         propose_readings(search);
-        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++)
+        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++) {
             proposals[i](search);
+            give_back(search);
+        }
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;
     /* Rules that came after it are among those that were tried. */
