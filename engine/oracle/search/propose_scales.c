@@ -451,20 +451,6 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     counted.cost = 10 + map_fit(flat, n, 1 + s->tiles[0].c->kv_len, &counted.map);
     if (tensor == operand && counted.cost < INFINITY && counted.map.kind != MAP_SAME)
         rule_try(search, &counted);
-    if (search->best.kind == RULE_SCALE)
-        return;
-    /* A group's index that is off leads from a head's last one to the next head: what stays within the head says by how
-       much. */
-    struct rule rule = rule_new(RULE_SCALE);
-    size_t own = 0;
-    for (size_t i = 0; i < n; i++)
-        if (heads[i].from == heads[i].to)
-            groups[own++] = groups[i];
-    rule.rows.operand = rule.rows.tensor = operand;
-    rule.cost =
-        own * 2 >= n && own >= LEAST ? 6 + map_fit(groups, own, 1 + s->tiles[0].c->kv_len, &rule.map) : INFINITY;
-    if (rule.cost < INFINITY)
-        rule_try(search, &rule);
 }
 
 void propose_scales(struct search *search)
