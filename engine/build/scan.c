@@ -1,5 +1,6 @@
 #include "engine/build/scan.h"
 
+#include "engine/build/launch_text.h"
 #include "engine/build/ptx.h"
 #include "engine/trace/own_values.h"
 #include <ctype.h>
@@ -47,11 +48,6 @@ struct reader {
     FILE *rewritten;    /* NULL: nothing to rewrite so far */
     const char *copied; /* what stands before this is in `rewritten` */
 };
-
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$';
-}
 
 const char *scan_gpu_only_header(const char *name)
 {
@@ -109,16 +105,6 @@ static void read_marker(struct reader *r, const char *text, const char *end)
             r->of_user = 0;
     const char *shown = strcmp(name, r->scan->compiled_path) == 0 ? r->scan->user_path : name;
     snprintf(r->file, sizeof r->file, "%.255s", shown);
-}
-
-/* The end of an ordinary string or character constant that begins at c. */
-static const char *end_of_quoted(const char *c, const char *end)
-{
-    char quote = *c;
-    for (c++; c < end && *c != quote; c++)
-        if (*c == '\\' && c + 1 < end)
-            c++;
-    return c < end ? c + 1 : end;
 }
 
 /* At the quote of R"delimiter( : notes how the string ends. */
@@ -348,141 +334,6 @@ static int rewrite_asm(struct reader *r, const char *keyword, const char **rest,
     return 0;
 }
 
-/* The last character before `at` that is no space and stands on no line marker; NULL: there is none behind what was
-   copied. */
-static const char *before(const struct reader *r, const char *at)
-{
-    while (at > r->copied) {
-        const char *line = --at;
-        while (line > r->text && line[-1] != '\n')
-            line--;
-        if (*line == '#')
-            at = line;
-        else if (!isspace((unsigned char)*at))
-            return at;
-    }
-    return NULL;
-}
-
-/* Of brackets that close at `at`: the one that opens them. Angles are brackets where no round ones are open. */
-static const char *opening(const struct reader *r, const char *at)
-{
-    int round = 0, angles = 0;
-    for (; at; at = before(r, at)) {
-        round += (*at == ')' || *at == ']') - (*at == '(' || *at == '[');
-        if (!round)
-            angles += (*at == '>') - (*at == '<');
-        if (!round && !angles)
-            return at;
-    }
-    return NULL;
-}
-
-/* Whether the word that ends at `c` is one behind which a statement or an expression begins. */
-static bool is_keyword(const struct reader *r, const char *c)
-{
-    static const char *const keywords[] = {"if", "else", "do", "while", "for", "switch", "return", "case", "constexpr"};
-    const char *begin = c;
-    while (begin > r->copied && is_word(begin[-1]))
-        begin--;
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (strlen(keywords[i]) == (size_t)(c + 1 - begin) && strncmp(begin, keywords[i], strlen(keywords[i])) == 0)
-            return is_word(*c);
-    return false;
-}
-
-/* Where the name of the kernel begins that <<< stands behind: a::b<c, (d > e)>, a variable, (*p), table[i]. */
-static const char *kernel_begins(const struct reader *r, const char *at)
-{
-    const char *begin = NULL, *c = before(r, at);
-    while (c) {
-        if (*c == '>' || *c == ')' || *c == ']') {
-            begin = opening(r, c);
-            if (!begin)
-                return NULL;
-            c = before(r, begin);
-            /* (*p) stands for itself; what a call gives, pick(i), begins with its name. */
-            if (!c || !(is_word(*c) || *c == ']' || *c == ')' || *c == '>') || (*begin == '(' && is_keyword(r, c)))
-                return begin;
-            if (*begin == '(' && !is_word(*c) && *c != '>')
-                return begin;
-            continue;
-        }
-        if (!is_word(*c))
-            return NULL;
-        for (begin = c; begin > r->copied && is_word(begin[-1]);)
-            begin--;
-        c = before(r, begin);
-        if (!c || c - 1 < r->copied)
-            return begin;
-        const bool scope = *c == ':' && c[-1] == ':';
-        if (scope || (*c == '>' && c[-1] == '-'))
-            begin = --c;
-        else if (*c == '.')
-            begin = c;
-        else
-            return begin;
-        c = before(r, begin);
-        if (!c || !(is_word(*c) || *c == '>' || (!scope && (*c == ')' || *c == ']'))) || (scope && is_keyword(r, c)))
-            return begin; /* ::k */
-    }
-    return begin;
-}
-
-/* What ends the list that begins at `c`, where no bracket is open; NULL: it is not in this statement. */
-static const char *list_ends(const char *c, const char *end)
-{
-    const size_t n = strlen(end);
-    for (int depth = 0; *c && (*c != ';' || depth); c++) {
-        if (*c == '"' || (*c == '\'' && !isxdigit((unsigned char)c[-1]))) {
-            c = end_of_quoted(c, c + strlen(c)) - 1;
-            continue;
-        }
-        if (depth == 0 && strncmp(c, end, n) == 0)
-            return c;
-        depth += (*c == '(' || *c == '[' || *c == '{') - (*c == ')' || *c == ']' || *c == '}');
-        if (depth < 0)
-            return NULL;
-    }
-    return NULL;
-}
-
-/* A kernel's name as it is spelled, for messages: without spaces, quotes and lines. */
-static void write_name(const char *from, const char *to, char *name, size_t size)
-{
-    size_t n = 0;
-    for (; from < to && n + 1 < size; from++)
-        if (!isspace((unsigned char)*from) && *from != '"' && *from != '\\' && *from != '#')
-            name[n++] = *from;
-    name[n] = '\0';
-}
-
-/* From `from` on, the next argument of a launch that is 0 and nothing else; NULL: none. */
-static const char *zero_argument(const char *from, const char *passed)
-{
-    for (const char *ends; from < passed; from = ends + 1) {
-        ends = list_ends(from, ",");
-        ends = ends && ends < passed ? ends : passed;
-        const char *at = from;
-        while (at < ends && isspace((unsigned char)*at))
-            at++;
-        if (at < ends && *at == '0' && at + 1 + strspn(at + 1, " \t\n") == ends)
-            return at;
-    }
-    return NULL;
-}
-
-static bool has_braces(const char *from, const char *passed)
-{
-    for (const char *ends; from < passed; from = ends + 1) {
-        ends = list_ends(from, ",");
-        ends = ends && ends < passed ? ends : passed;
-        if (from[strspn(from, " \t\n")] == '{')
-            return true;
-    }
-    return false;
-}
-
 /* k<T><<<g, b>>>(a) becomes simt::raw_launch("k<T>", [&](auto &&...v) { k<T>(v...); }).at(g, b)(a): whatever C++ does
    at a call, overloads, deduced template arguments, defaults, it does in there. With an argument that is 0, a number or
    a null pointer, the launch asks which of them can be called, so the call is the lambda's type too. `at`: of the <<<.
@@ -490,14 +341,14 @@ static bool has_braces(const char *from, const char *passed)
 static int rewrite_launch(struct reader *r, const char *at, const char **rest, struct err *err)
 {
     char name[128], *text = NULL;
-    const char *begin = kernel_begins(r, at), *ends = list_ends(at + 3, ">>>");
+    const char *begin = launch_kernel(&(struct launch_text){r->text, r->copied}, at), *ends = list_ends(at + 3, ">>>");
     const char *open = ends ? strchr(ends, '(') : NULL, *passed = open ? list_ends(open + 1, ")") : NULL;
     if (!begin || !passed)
         return refuse(r, "a <<<...>>> launch: what it launches is not a name, or it has no end", err);
-    if (has_braces(open + 1, passed))
+    if (launch_has_braces(open + 1, passed))
         return refuse(r, "an argument of a <<<...>>> launch is a list in braces: name its type, T{...}", err);
-    write_name(begin, at, name, sizeof name);
-    const char *zero = zero_argument(open + 1, passed);
+    launch_name(begin, at, name, sizeof name);
+    const char *zero = launch_zero(open + 1, passed);
     static const char forwarded[] = "(static_cast<decltype(simt_args)>(simt_args)...)";
     const int length = (int)(at - begin);
     const int n = zero ? asprintf(&text,
@@ -557,7 +408,7 @@ static int rewrite_cluster(struct reader *r, const char *at, const char **rest, 
     const char *open = strchr(at, '('), *ends = open ? list_ends(open + 1, ")") : NULL;
     if (!ends)
         return refuse(r, "__cluster_dims__ without its sizes", err);
-    write_name(open + 1, ends, r->dims, sizeof r->dims);
+    launch_name(open + 1, ends, r->dims, sizeof r->dims);
     r->body = list_ends(ends + 1, "{");
     *rest = ends + 1;
     return replace(r, at, "", *rest, err);
@@ -672,7 +523,7 @@ static int read_line(struct reader *r, const char *line, const char *end, const 
         return rewrite_body(r, at, rest, err);
     case REWRITE_ZERO:
         *rest = at + 1;
-        r->zero = zero_argument(at + 1 + strspn(at + 1, " \t\n,"), r->passed);
+        r->zero = launch_zero(at + 1 + strspn(at + 1, " \t\n,"), r->passed);
         return replace(r, at, "::simt::zero()", *rest, err);
     case REWRITE_PRAGMA:
         *rest = at + strlen(unroll);
