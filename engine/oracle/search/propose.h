@@ -15,8 +15,6 @@ void propose_unguarded(struct search *search);
 void propose_state(struct search *search);
 /* Of sums over keys or elements: which count otherwise than once. */
 void propose_weights(struct search *search);
-/* Of l and U: sums that end where another row's do. */
-void propose_reach(struct search *search);
 /* Of Q, K, V, S and U: rows of Q, K and V from elsewhere; of S another mask. */
 void propose_rows(struct search *search);
 

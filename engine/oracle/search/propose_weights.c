@@ -393,6 +393,92 @@ static void propose_rescaled(struct search *search)
         }
 }
 
+/* Where the sum of a wrong element has ended: what is missing is what the keys behind add; -1: at no key, or at any of
+   several. */
+static int end_of(const struct sample_tile *t, const double *p, const double *v, int i)
+{
+    const double missing = t->want[i] - t->got[i], off = 2 * t->bound[i];
+    double behind = 0;
+    int end = -1;
+    for (int k = t->x.cols - 1; k >= 0; k--) {
+        behind += reach_term(t, p, v, i / t->cols, i % t->cols, k);
+        if (fabs(behind - missing) <= off) {
+            if (end >= 0)
+                return -1;
+            end = k;
+        }
+    }
+    return end;
+}
+
+enum { ENDS = 256, LEAST_ENDS = 24 };
+
+struct end {
+    const struct sample_tile *t;
+    int row, col, keys;
+};
+
+/* The row that sees so many keys; of those that a multiple does not tell apart, the one in its own place among them. */
+static int row_reaching(const struct end *end, int unit)
+{
+    int found = -1, rows = 0;
+    for (int row = 0; row < end->t->c->br; row++) {
+        if (reach_keys(end->t, row, unit) != end->keys)
+            continue;
+        rows++;
+        if (row % unit == end->row % unit)
+            found = row;
+    }
+    return rows <= unit ? found : -1;
+}
+
+static void try_ends(struct search *search, const struct end *ends, size_t n, int unit, int bits)
+{
+    struct rule rule = rule_new(RULE_REACH);
+    struct pair pairs[ENDS];
+    size_t known = 0;
+    const int br = search->sample->tiles[0].c->br;
+    for (size_t i = 0; i < n; i++) {
+        const int row = row_reaching(&ends[i], unit), col = bits ? ends[i].col : 0;
+        if (row >= 0)
+            pairs[known++] = (struct pair){ends[i].row << bits | col, row << bits | col};
+    }
+    rule.keys.a = bits;
+    rule.share = unit;
+    rule.cost = known < LEAST_ENDS ? INFINITY : 5 + map_fit(pairs, known, br << bits, &rule.map);
+    if (rule.cost < INFINITY && rule.map.kind != MAP_SAME && (!bits || rule.map.kind == MAP_BITS))
+        rule_try(search, &rule);
+}
+
+static void propose_reach(struct search *search)
+{
+    const struct sample *s = search->sample;
+    const size_t step = s->wrong / ENDS | 1; /* odd: it comes to all columns */
+    struct end ends[ENDS];
+    size_t n = 0, seen = 0;
+    const int bits = map_bits_for(s->tiles[0].cols);
+    int any = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double *p, *v;
+        if (!t->cut || !reach_terms(search, t, &p, &v))
+            continue;
+        for (int i = 0; i < (int)sample_cells(t) && n < ENDS; i++) {
+            if (!is_wrong_number(t, (size_t)i) || seen++ % step)
+                continue;
+            const int keys = end_of(t, p, v, i);
+            if (keys > 0)
+                ends[n++] = (struct end){t, i / t->cols, i % t->cols, keys};
+            any |= keys > 0 ? keys : 0;
+        }
+    }
+    if (n < LEAST_ENDS)
+        return;
+    try_ends(search, ends, n, any & -any, 0);
+    if (bits && search->best.kind == RULE_NONE)
+        try_ends(search, ends, n, any & -any, bits);
+}
+
 void propose_weights(struct search *search)
 {
     switch (search->sample->channel) {

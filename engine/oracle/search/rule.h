@@ -289,6 +289,7 @@ struct search {
 
 /* Zeroed room for as long as what asks proposes. NULL, and failed, without memory. */
 void *search_room(struct search *search, size_t bytes);
+void search_release(struct search *search); /* all of it */
 
 /* out: [rows of q]. false: there is no such vector here. */
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
@@ -316,6 +317,11 @@ int piece_elements(const struct sample_tile *t, enum asc_channel ch); /* in 16 b
 double kept_part(const struct sample *s, const struct sample_tile *t, size_t i);
 /* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */
 int weight_from(const struct rule *rule, int row, int key);
+/* RULE_REACH: keys of the tile that row `row` of the q tile sees, rounded up to a multiple; what a tile's sum is of, v
+   NULL for l; and what key k adds to element (r, col). */
+int reach_keys(const struct sample_tile *t, int row, int unit);
+bool reach_terms(const struct search *search, const struct sample_tile *t, const double **p, const double **v);
+double reach_term(const struct sample_tile *t, const double *p, const double *v, int r, int col, int k);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
 int group_of(const struct coding *coding, int row);
 int scale_part_of(const struct coding *coding, int col);

@@ -5,7 +5,11 @@
 #include "engine/oracle/search/rule.h"
 
 void say_add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* "rows with r mod 4 >= 2" */
+/* What a condition is of: "rows with r mod 4 >= 2". */
+struct noun {
+    const char *one, *many, *letter;
+};
+void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes);
 void say_term(const struct term *t, char *out, size_t bytes);
 
 /* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay, of an index whose lower `low` bits are

@@ -53,26 +53,9 @@ static int search_begin(struct search *search, const struct search_inputs *input
     return scratch_prepare(search->scratch, largest->c);
 }
 
-void *search_room(struct search *search, size_t bytes)
-{
-    void **blocks = realloc(search->blocks, (search->n_blocks + 1) * sizeof *blocks);
-    void *block = blocks ? calloc(bytes ? bytes : 1, 1) : NULL;
-    search->blocks = blocks ? blocks : search->blocks;
-    search->failed |= !block;
-    if (block)
-        search->blocks[search->n_blocks++] = block;
-    return block;
-}
-
-static void give_back(struct search *search)
-{
-    while (search->n_blocks > 0)
-        free(search->blocks[--search->n_blocks]);
-}
-
 static void search_end(struct search *search)
 {
-    give_back(search);
+    search_release(search);
     free(search->blocks);
     for (int i = 0; search->labels && i < search->sample->n; i++)
         free(search->labels[i]);
@@ -197,7 +180,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         propose_readings(search);
         for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++) {
             proposals[i](search);
-            give_back(search);
+            search_release(search);
         }
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;
