@@ -99,7 +99,7 @@ static void write_words(int channel, const int at[4], unsigned culprits, const c
              names, cause[0] ? "; " : "", cause);
 }
 
-void report_events_words(unsigned set, bool none, char out[EVENT_SET_BYTES])
+void report_events_words(event_set set, bool none, char out[EVENT_SET_BYTES])
 {
     event_set_words(set, out, EVENT_SET_BYTES);
     if (none)

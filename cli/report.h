@@ -20,7 +20,7 @@ int report_checks(const struct session *s, char *why, size_t why_bytes);
 int report_status(const struct session *s, char *why, size_t why_bytes);
 
 /* Kinds of events, or "none". */
-void report_events_words(unsigned set, bool none, char out[EVENT_SET_BYTES]);
+void report_events_words(event_set set, bool none, char out[EVENT_SET_BYTES]);
 /* What was expected and what was found, in the words of a scenario: "fail: s b0 h0 q0 k0; culprits s; scaled-twice". */
 #define REPORT_WORDS_BYTES 256
 void report_expected(const struct session *s, char out[REPORT_WORDS_BYTES]);

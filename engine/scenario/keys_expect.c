@@ -106,17 +106,17 @@ int key_set_cause(struct scenario *s, enum scenario_key_id id, const char *value
     return read_names(value, s->expect.cause, sizeof s->expect.cause);
 }
 
-static int read_events(const char *value, unsigned *out)
+static int read_events(const char *value, event_set *out)
 {
     char names[EVENT_SET_BYTES], name[64];
-    unsigned set = 0;
+    event_set set = 0;
     if (read_names(value, names, sizeof names) != 0)
         return -1;
     for (int i = 0; scenario_listed(names, i, name); i++) {
         const enum event_kind kind = event_from_name(name);
         if (kind == EVENT_NONE)
             return -1;
-        set |= 1u << kind;
+        set |= EVENT_BIT(kind);
     }
     *out = set;
     return 0;
@@ -125,7 +125,7 @@ static int read_events(const char *value, unsigned *out)
 int key_set_event(struct scenario *s, enum scenario_key_id id, const char *value)
 {
     (void)id;
-    unsigned set = 0;
+    event_set set = 0;
     const bool none = strcmp(value, "none") == 0;
     if (!none && read_events(value, &set) != 0)
         return -1;

@@ -6,6 +6,7 @@
 #include "engine/base/array_file.h"
 #include "engine/base/dtype.h"
 #include "engine/base/err.h"
+#include "engine/trace/event.h"
 #include "engine/trace/launch.h"
 #include "probes/abi.h"
 #include <stdbool.h>
@@ -82,10 +83,10 @@ struct expect {
     unsigned bias;      /* set of 1u << enum asc_channel: whose rounding is found biased; 0: not stated */
     int no_bias;        /* 1: none may be */
     char cause[256];    /* names of causes, "a,b"; "" not stated */
-    unsigned events;    /* set of 1u << enum event_kind; 0: not stated */
+    event_set events;   /* 0: not stated */
     bool no_event;      /* none may be */
     char event_at[128]; /* a piece of the source line of the first of them; "" not stated */
-    unsigned stopped;   /* set of 1u << enum event_kind, one of which ends the run early; 0: not stated */
+    event_set stopped;  /* one of which ends the run early; 0: not stated */
     int line_of_expect; /* where [expect] stands in the file */
 };
 

@@ -65,6 +65,24 @@ static const struct fiber *first_alive(const struct worker *w)
     return NULL;
 }
 
+/* ", those of warps 5 to 7" of the threads that are left, where they are so. */
+static void say_warps(const struct worker *w, char *out, size_t bytes)
+{
+    const unsigned warps = (w->n_threads + 31) / 32;
+    unsigned first = 0, last = warps - 1, threads = 0;
+    out[0] = '\0';
+    while (first < last && !w->warp[first].alive)
+        first++;
+    while (last > first && !w->warp[last].alive)
+        last--;
+    for (unsigned i = first; i <= last; i++)
+        threads += i + 1 < warps || w->n_threads % 32 == 0 ? 32 : w->n_threads % 32;
+    if (threads == w->n_alive && first == last)
+        snprintf(out, bytes, ", those of warp %u", first);
+    else if (threads == w->n_alive)
+        snprintf(out, bytes, ", those of warps %u to %u", first, last);
+}
+
 /* `self` arrived last and runs on; NULL: the last thread that was not here has returned. */
 static void barrier_release(struct worker *w, const struct fiber *self)
 {
@@ -73,10 +91,13 @@ static void barrier_release(struct worker *w, const struct fiber *self)
     result[SIMT_BARRIER_COUNT] = (int)w->sum;
     result[SIMT_BARRIER_AND] = w->sum == w->n_at_barrier;
     result[SIMT_BARRIER_OR] = w->sum != 0;
-    if (w->n_alive != w->n_threads)
+    if (w->n_alive != w->n_threads) {
+        char warps[48];
+        say_warps(w, warps, sizeof warps);
         report_raise(EVENT_BARRIER, false, w->barrier_file, w->barrier_line, first_alive(w),
-                     "__syncthreads is reached by %u of %u threads; the others have returned", w->n_alive,
-                     w->n_threads);
+                     "__syncthreads is reached by %u of %u threads%s; the others have returned", w->n_alive,
+                     w->n_threads, warps);
+    }
     for (unsigned i = 0; i * 32 < w->n_threads; i++) {
         uint32_t lanes = w->warp[i].alive;
         if (self && self->warp == i)

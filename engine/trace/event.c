@@ -41,13 +41,13 @@ enum event_kind event_from_name(const char *name)
     return EVENT_NONE;
 }
 
-_Static_assert(EVENT_KINDS <= 32, "kinds of events are kept in 32-bit sets");
+_Static_assert(EVENT_KINDS <= 64, "every kind of event has a bit of a set");
 
-void event_set_words(unsigned set, char *out, size_t bytes)
+void event_set_words(event_set set, char *out, size_t bytes)
 {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 1; i < EVENT_KINDS && used < bytes; i++)
-        if (set & 1u << i)
+        if (set & EVENT_BIT(i))
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", kinds[i].name);
 }

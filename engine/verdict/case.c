@@ -32,6 +32,74 @@ static int by_visit(const void *a, const void *b)
     return x->when != y->when ? (x->when < y->when ? -1 : 1) : x->kv - y->kv;
 }
 
+/* m and l of a row behind a kv tile, its lanes of l added up; false: it was not recorded. */
+static bool row_state(const struct trace *t, int slot, int kv, int row, double state[2])
+{
+    static const enum asc_channel of[] = {asc_m, asc_l};
+    for (int i = 0; i < 2; i++) {
+        const struct tile x = trace_tile(t, of[i], slot, kv);
+        state[i] = 0;
+        for (int col = 0; col < x.cols && x.data; col++) {
+            const size_t at = (size_t)row * (size_t)x.cols + (size_t)col;
+            if (dtype_is_unwritten(x.dtype, x.data, at))
+                return false;
+            state[i] += dtype_load(x.dtype, x.data, at);
+        }
+    }
+    return true;
+}
+
+bool case_visited_in_part(const struct trace *t, int slot, int kv, int rows[2])
+{
+    double state[2];
+    const int all = trace_tile(t, asc_m, slot, kv).valid_rows;
+    int visited = 0;
+    for (int row = 0; row < all; row++) {
+        if (!row_state(t, slot, kv, row, state))
+            continue;
+        rows[0] = visited++ ? rows[0] : row;
+        rows[1] = row;
+    }
+    if (visited <= rows[1] - rows[0])
+        rows[0] = rows[1] = -1;
+    return visited > 0 && visited < all;
+}
+
+/* Whether all rows that say anything say that they visited tile a before tile b: m never falls, and where it stays l
+   grows. */
+static bool rows_say_before(const struct trace *t, int slot, int a, int b)
+{
+    const int rows = trace_tile(t, asc_m, slot, a).valid_rows;
+    int before = 0, behind = 0;
+    for (int row = 0; row < rows; row++) {
+        double x[2], y[2];
+        if (!row_state(t, slot, a, row, x) || !row_state(t, slot, b, row, y))
+            continue;
+        before += x[0] < y[0] || (x[0] == y[0] && x[1] < y[1]);
+        behind += x[0] > y[0] || (x[0] == y[0] && x[1] > y[1]);
+    }
+    return before > 0 && behind == 0;
+}
+
+/* Where warps leave tiles out they run apart: one may be at the second tile before another has begun with the first.
+   Then the order is what the rows say, where they agree. */
+static void order_by_rows(const struct trace *t, int slot, int *order, int n)
+{
+    enum { APART_MOST = 32 }; /* the work must not grow with the square of n */
+    bool apart = false;
+    for (int i = 0; i < n && trace_has(t, asc_m) && !apart; i++)
+        apart = case_visited_in_part(t, slot, order[i], (int[2]){0});
+    for (int i = 1; i < n && apart; i++)
+        for (int k = i;
+             k > 0 && i - k < APART_MOST && trace_state(t, slot, order[k - 1]) == trace_state(t, slot, order[k]) &&
+             rows_say_before(t, slot, order[k], order[k - 1]);
+             k--) {
+            const int later = order[k - 1];
+            order[k - 1] = order[k];
+            order[k] = later;
+        }
+}
+
 int visiting_order(const struct trace *t, int slot, int *order)
 {
     int n = 0, sorted = 1;
@@ -51,6 +119,7 @@ int visiting_order(const struct trace *t, int slot, int *order)
     for (int i = 0; i < n; i++)
         order[i] = visits[i].kv;
     free(visits);
+    order_by_rows(t, slot, order, n);
     return n;
 }
 

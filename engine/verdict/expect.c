@@ -33,10 +33,10 @@ static int unmet(char *why, size_t bytes, const char *format, ...)
     return 0;
 }
 
-static const struct trace_event *first_event(const struct trace *t, unsigned kinds)
+static const struct trace_event *first_event(const struct trace *t, event_set kinds)
 {
     for (size_t i = 0; i < t->info.n_events; i++)
-        if (kinds & 1u << t->info.events[i].kind)
+        if (kinds & EVENT_BIT(t->info.events[i].kind))
             return &t->info.events[i];
     return NULL;
 }
@@ -61,7 +61,7 @@ static int meets_events(const struct trace *t, const struct expect *e, char *why
     if (e->no_event && there)
         return unmet(why, bytes, "expected no event, found %s: %.200s", event_name(there->kind), there->text);
     for (int kind = 0; kind < EVENT_KINDS; kind++)
-        if (e->events & 1u << kind && !first_event(t, 1u << kind))
+        if (e->events & EVENT_BIT(kind) && !first_event(t, EVENT_BIT(kind)))
             return unmet(why, bytes, "expected the event %s, found %s%s", event_name((enum event_kind)kind),
                          there ? "only " : "none", there ? event_name(there->kind) : "");
     return 1;
@@ -219,7 +219,7 @@ static int meets_stopped(const struct judgement *j, const struct trace *t, const
     event_set_words(e->stopped, kinds, sizeof kinds);
     if (trace_complete(t))
         return unmet(why, bytes, "expected the run to be stopped by %s, but it completed", kinds);
-    if (!(e->stopped & 1u << info->stopped))
+    if (!(e->stopped & EVENT_BIT(info->stopped)))
         return unmet(why, bytes, "expected the run to be stopped by %s, found %s: %.300s", kinds,
                      info->stopped != EVENT_NONE ? event_name(info->stopped) : run_status_names[info->status],
                      info->status_text);
@@ -254,7 +254,7 @@ static struct expect bare(const struct trace *t, const struct expect *e)
 {
     struct expect part = {.verdict = e->verdict, .first_channel = -1, .first = {-1, -1, -1, -1}};
     if (e->stopped) {
-        part.stopped = t->info.stopped != EVENT_NONE ? 1u << t->info.stopped : 0;
+        part.stopped = t->info.stopped != EVENT_NONE ? EVENT_BIT(t->info.stopped) : 0;
     } else { /* so that right values do not count as no failure */
         part.events = e->events;
         part.no_event = e->no_event;

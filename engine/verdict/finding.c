@@ -83,33 +83,6 @@ static struct place other_tile(const struct judgement *j, const struct trace *t,
     return best;
 }
 
-static int kv_head_of(const struct trace *t, int slot)
-{
-    return asc_kv_head(&t->problem, trace_slot_place(t, slot)[1], t->conventions.kv_head_map);
-}
-
-enum { ANY_KV_HEAD = -1 };
-
-/* The worst such tile of another head, which this kv head serves: what is one choice in one head is another there.
-   slot -1: there is none. */
-static struct place other_head(const struct judgement *j, const struct trace *t, struct place at, int kv_head,
-                               const struct cause_plan *plan)
-{
-    const int32_t *own = trace_slot_place(t, at.slot);
-    struct place best = {.slot = -1, .channel = at.channel};
-    for (int slot = 0; slot < j->n_slots; slot++) {
-        const int32_t *its = trace_slot_place(t, slot);
-        const bool is_other = its[1] != own[1] && (kv_head == ANY_KV_HEAD || kv_head_of(t, slot) == kv_head);
-        for (int kv = 0; kv < j->kv_tiles && is_other; kv++) {
-            const struct place place = {slot, kv, at.channel};
-            if (judgement_slot_done(j, slot) && is_bad(j, plan, place) &&
-                (best.slot < 0 || weight_of(j, t, place) > weight_of(j, t, best)))
-                best = place;
-        }
-    }
-    return best;
-}
-
 static int choose_on(const struct judgement *j, const struct trace *t, struct place at, struct judge_scratch *scratch,
                      struct cause_plan *plan)
 {
@@ -125,11 +98,6 @@ static int choose_on(const struct judgement *j, const struct trace *t, struct pl
     return failed;
 }
 
-static bool reads_a_kv_head(enum asc_channel ch)
-{
-    return ch == asc_k || ch == asc_v || ch == asc_s || ch == asc_u;
-}
-
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan)
 {
@@ -143,14 +111,6 @@ int judgement_plan(const struct judgement *j, const struct trace *t, unsigned cu
         const struct place second = other_tile(j, t, at, plan);
         if (second.slot >= 0 && !failed)
             failed = choose_on(j, t, second, scratch, plan);
-        /* At the first and the last kv head, heads counted round within a batch and through all of them part. */
-        const int kv_heads[] = {ANY_KV_HEAD, 0, t->problem.kv_heads - 1};
-        const size_t n = reads_a_kv_head(ch) && t->problem.batch > 1 ? sizeof kv_heads / sizeof kv_heads[0] : 1;
-        for (size_t i = 0; i < n && !failed; i++) {
-            const struct place other = other_head(j, t, at, kv_heads[i], plan);
-            if (other.slot >= 0)
-                failed = choose_on(j, t, other, scratch, plan);
-        }
     }
     return failed ? -1 : 0;
 }
@@ -266,6 +226,22 @@ static void write_stored(struct finding *f, const struct trace *t, const struct 
              told ? ": " : " (wrong address or missing store)", where, missing);
 }
 
+/* Threads that do not meet at a barrier may not have meant to work on the same tile. */
+static void say_visitors(struct finding *f, const struct trace *t)
+{
+    int rows[2];
+    const size_t used = strlen(f->text);
+    if (!channel_per_kv(f->channel) || !case_visited_in_part(t, f->first.slot, f->first.kv, rows))
+        return;
+    const int q_tile = trace_slot_place(t, f->first.slot)[2];
+    if (rows[0] < 0)
+        snprintf(f->text + used, sizeof f->text - used, "; only some rows of q tile %d visit kv tile %d", q_tile,
+                 f->first.kv);
+    else
+        snprintf(f->text + used, sizeof f->text - used, "; rows %d to %d of q tile %d alone visit kv tile %d", rows[0],
+                 rows[1], q_tile, f->first.kv);
+}
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const char *misplaced, const struct trace *t,
                        const struct stage_summary *stage, const char *why, int above, int few)
@@ -289,6 +265,8 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
     if (f->event) {
         const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
         event_reason(&t->info.events[f->event - 1], f->text + used, sizeof f->text - (size_t)used);
+        if (t->info.events[f->event - 1].kind == EVENT_BARRIER)
+            say_visitors(f, t);
         return;
     }
     if (f->cause == CAUSE_NONE && stored_otherwise(t, f->channel)) {

@@ -213,6 +213,11 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "its probe reads what another thread writes, without synchronization, %s", lines);
     else if (e->kind == EVENT_RACE)
         snprintf(out, bytes, "a race at %s", lines);
+    else if (e->kind == EVENT_OVERLAP)
+        snprintf(out, bytes,
+                 "two arrays overlap in shared memory, %s: the first line reads what the second has written", lines);
+    else if (e->kind == EVENT_BARRIER)
+        snprintf(out, bytes, "%.*s, %s", (int)strcspn(e->text, ";"), e->text, lines);
     else if (e->kind == EVENT_TWO_VISITS)
         snprintf(out, bytes, "what is recorded at %s is of two visits", lines);
     else
@@ -224,16 +229,25 @@ static bool same_place(struct event_place a, struct event_place b)
     return a.line == b.line && strcmp(a.file, b.file) == 0;
 }
 
+/* Where arrays overlap there are races too, of which none is the reason. */
+static int weight_of(enum event_kind kind)
+{
+    return kind == EVENT_OVERLAP ? 2 : event_is_mistake(kind);
+}
+
 /* What a probe reads too early, or too late, the kernel may as well: then the race is the kernel's own. */
 static const struct trace_event *of_probe(const struct trace *t, const struct trace_event *e)
 {
+    const struct trace_event *best = e;
     for (size_t i = 0; e && e->kind == EVENT_PROBE_RACE && i < t->info.n_events; i++) {
         const struct trace_event *own = &t->info.events[i];
-        if (own->kind == EVENT_RACE && (same_place(event_call(own), event_other_call(e)) ||
-                                        same_place(event_other_call(own), event_other_call(e))))
-            return own;
+        const bool meets =
+            same_place(event_call(own), event_other_call(e)) || same_place(event_other_call(own), event_other_call(e));
+        if ((own->kind == EVENT_RACE || own->kind == EVENT_OVERLAP) && meets &&
+            weight_of(own->kind) > weight_of(best->kind))
+            best = own;
     }
-    return e;
+    return best;
 }
 
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
@@ -251,9 +265,8 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
             continue;
-        const bool best_mistake = best && event_is_mistake(best->kind);
-        if (!best || (mistake && !best_mistake) ||
-            (mistake == best_mistake && event_call(e).line < event_call(best).line))
+        const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1;
+        if (more > 0 || (more == 0 && event_call(e).line < event_call(best).line))
             best = e;
     }
     return best ? best : of_probe(t, two_values);
@@ -269,7 +282,8 @@ static int lines_before(const struct trace *t, enum asc_channel ch, struct event
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,
                                            bool (*in_slot)(const void *ctx, int slot), const void *ctx)
 {
-    static const enum event_kind kinds[] = {EVENT_NEVER_WAITED, EVENT_RACE, EVENT_UNINITIALIZED, EVENT_TWO_WRITERS};
+    static const enum event_kind kinds[] = {EVENT_NEVER_WAITED, EVENT_OVERLAP, EVENT_RACE, EVENT_UNINITIALIZED,
+                                            EVENT_TWO_WRITERS};
     const struct trace_event *best = NULL;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && !best; k++)
         for (size_t i = 0; i < t->info.n_events; i++) {

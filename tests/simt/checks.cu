@@ -73,6 +73,29 @@ __global__ void wide_write(bool barrier)
     sink[threadIdx.x] = __half2float(x[(threadIdx.x + 32) % 128 * 16]); // at: wide-write
 }
 
+// Each warp's weights behind a tile that all read; where they begin too early no barrier is missing.
+__global__ void overlapping(int weights)
+{
+    extern __shared__ __align__(16) unsigned char dynamic[];
+    __half *tile = reinterpret_cast<__half *>(dynamic);
+    float *w = reinterpret_cast<float *>(dynamic + weights) + threadIdx.x / 32 * 32, sum = 0;
+    for (int i = threadIdx.x; i < 256; i += 64)
+        tile[i] = __float2half(source[i]);
+    __syncthreads();
+#pragma unroll 1
+    for (int turn = 0; turn < 3; turn++) {
+        w[threadIdx.x % 32] = source[turn] + threadIdx.x; // with: overlap
+        __syncwarp();
+        sum += w[31 - threadIdx.x % 32];
+        for (int i = 0; i < 256; i++) {
+            const __half x = tile[i]; // at: overlap
+            sum += __half2float(x);
+        }
+        __syncwarp();
+    }
+    sink[threadIdx.x] = sum;
+}
+
 // All warps read, only the one that read last has met the writer.
 __global__ void many_readers(bool barrier)
 {
@@ -502,6 +525,8 @@ extern "C" int simt_case(const char *name)
     CASE("clean-read-write", read_write, 1, 128, 0, true)
     CASE("wide-write", wide_write, 1, 128, 0, false)
     CASE("clean-wide-write", wide_write, 1, 128, 0, true)
+    CASE("overlap", overlapping, 1, 64, 1024, 448)
+    CASE("clean-overlap", overlapping, 1, 64, 1024, 512)
     CASE("many-readers", many_readers, 1, 128, 0, false)
     CASE("clean-many-readers", many_readers, 1, 128, 0, true)
     CASE("lanes", lanes, 1, 32, 0, 0)

@@ -57,11 +57,6 @@ int cause_is_declaration(enum cause c)
     return facts[c].kind == DECLARATION;
 }
 
-int cause_is_masking(enum cause c)
-{
-    return facts[c].kind == MASKING;
-}
-
 int cause_is_other_tile(enum cause c)
 {
     return c == CAUSE_s_k_previous_tile || c == CAUSE_s_k_next_tile || c == CAUSE_u_v_previous_tile ||

@@ -13,8 +13,7 @@
 #include "engine/oracle/slot_walk.h"
 #include <math.h>
 
-/* MASKING: a mistake by which hidden keys have weights, or seen ones have none: the output cannot be right then. */
-enum cause_kind { MISTAKE, MASKING, DECLARATION };
+enum cause_kind { MISTAKE, DECLARATION };
 
 struct candidate {
     const struct walk_tile *tile;

@@ -69,33 +69,6 @@ static void collect(void *ctx, const struct walk_tile *tile, enum asc_channel ch
     }
 }
 
-enum { FEW_ROWS = 4 };
-
-/* 1 if a value of the parameter explains less than half of what the first rows hold: it need not be looked at in whole.
-   Most values end here. */
-static int is_hopeless(const struct walk *w, enum cause cause, double value)
-{
-    const enum asc_channel ch = cause_channel(cause);
-    struct oracle_case c = *w->c;
-    struct judge_scratch s = *w->tile.s;
-    struct walk_tile few = w->tile;
-    struct cause_evidence e = {0};
-    if (ch < asc_s || c.in_q.rows <= FEW_ROWS)
-        return 0;
-    c.in_q.rows = FEW_ROWS;
-    for (int i = asc_s; i < ASC_CHANNELS; i++)
-        s.stage[i].rows = FEW_ROWS;
-    few.c = &c;
-    few.s = &s;
-    struct candidate k = candidate_of(w, cause, value);
-    k.tile = &few;
-    s.pad_captured = 0;
-    if (!cause_fill(cause, &k))
-        return 1;
-    cause_weigh(&k, 0, UINT64_MAX, &e);
-    return e.explained < e.elements / 2;
-}
-
 /* The value that explains most of the elements that may choose: at least half of them, and some that plain rounding can
    not explain. */
 static void choose_parameter(const struct walk *w, enum cause cause)
@@ -115,7 +88,7 @@ static void choose_parameter(const struct walk *w, enum cause cause)
         if (among && !(among & own))
             continue;
         struct candidate k = candidate_of(w, cause, value);
-        if (is_hopeless(w, cause, value) || !cause_fill(cause, &k))
+        if (!cause_fill(cause, &k))
             continue;
         cause_weigh(&k, 0, isnan(found) ? UINT64_MAX : best.elements - best.explained, &e);
         if (e.given_up)

@@ -49,17 +49,31 @@ static int apart(const struct interval *a, const struct interval *b)
     return a->low > b->high || b->low > a->high;
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): a fixed stream, so that evidence is the same on every machine. */
-static uint64_t mix(uint64_t z)
+uint64_t evidence_mix(uint64_t z)
 {
     z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
     return z ^ z >> 31;
 }
 
+uint64_t evidence_pair(double got, double want)
+{
+    int exponent = 0;
+    const double coarse = isfinite(want) ? ldexp(rint(frexp(want, &exponent) * 0x1p10), exponent) : want;
+    uint64_t bits[2];
+    memcpy(&bits[0], &got, sizeof got);
+    memcpy(&bits[1], &coarse, sizeof coarse);
+    return evidence_mix(evidence_mix(bits[0]) ^ bits[1]);
+}
+
+bool evidence_nearly_all(uint64_t of, uint64_t n)
+{
+    return (double)of >= 0.9999 * (double)n;
+}
+
 int cause_half(int row, int col)
 {
-    return (int)(mix(((uint64_t)(uint32_t)row << 32 | (uint32_t)col) * UINT64_C(0x9E3779B97F4A7C15) + 1) & 1);
+    return (int)(evidence_mix(((uint64_t)(uint32_t)row << 32 | (uint32_t)col) * UINT64_C(0x9E3779B97F4A7C15) + 1) & 1);
 }
 
 struct weighing {
@@ -86,7 +100,7 @@ static void draw_chance(struct weighing *w, const struct interval *candidate, si
     if (n < 2)
         return;
     w->random += UINT64_C(0x9E3779B97F4A7C15);
-    size_t other = (size_t)(mix(w->random) % (n - 1));
+    size_t other = (size_t)(evidence_mix(w->random) % (n - 1));
     other += other >= at;
     w->e->chance_tried++;
     w->e->chance_hit += (uint64_t)within(candidate, w->stage->got[other]);
@@ -101,21 +115,14 @@ void cause_note_value(struct cause_evidence *e, uint64_t value)
         e->value[e->values++] = value;
 }
 
-/* What was captured, and what the right formula wants to 10 bits: its last ones may differ where the numbers do not. A
-   number that the mistake puts in whatever the inputs are, as 0 or -inf, is one more each time: it is where it stands
+/* A number that the mistake puts in whatever the inputs are, as 0 or -inf, is one more each time: it is where it stands
    that tells. */
 static void note_value(const struct weighing *w, double got, double right, int is_constant, size_t at)
 {
     struct cause_evidence *e = w->e;
-    uint64_t bits[2];
-    if (e->values == CAUSE_VALUES)
-        return;
-    int exponent = 0;
-    const double coarse = isfinite(right) ? ldexp(rint(frexp(right, &exponent) * 0x1p10), exponent) : right;
-    memcpy(&bits[0], &got, sizeof got);
-    memcpy(&bits[1], &coarse, sizeof coarse);
     const uint64_t place = (uint64_t)w->tile << 32 | (uint64_t)at;
-    cause_note_value(e, is_constant ? mix(place + 1) : mix(mix(bits[0]) ^ bits[1]));
+    if (e->values < CAUSE_VALUES)
+        cause_note_value(e, is_constant ? evidence_mix(place + 1) : evidence_pair(got, right));
 }
 
 /* A constant that a convention puts in all of a tile cannot be tried on other elements of that tile: they hold it for
@@ -247,12 +254,6 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
     }
 }
 
-/* 1: so many of n that a formula holds for all of them. */
-static int nearly_all(uint64_t of, uint64_t n)
-{
-    return (double)of >= 0.9999 * (double)n;
-}
-
 /* The first three conditions gave no wrong name when they were tried, and none to 127 mistakes that are not listed:
    - it explains 99.99 % of all elements of tiles with a fault;
    - 16 elements at least lie beyond both bounds from what the right formula wants;
@@ -277,5 +278,5 @@ int cause_named(const struct cause_evidence *e)
 int cause_fits(const struct cause_evidence *e)
 {
     return e->applicable && !e->given_up && e->elements > 0 && e->discriminating > 0 &&
-           nearly_all(e->explained, e->elements) && nearly_all(e->discriminating, e->chance_seen);
+           evidence_nearly_all(e->explained, e->elements) && evidence_nearly_all(e->discriminating, e->chance_seen);
 }

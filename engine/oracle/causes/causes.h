@@ -22,8 +22,6 @@ const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
 /* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
 int cause_is_declaration(enum cause c);
-/* 1: a mistake of the mask, which the output cannot be right under. */
-int cause_is_masking(enum cause c);
 /* 1: a product has met the K or V of a tile visited before, or of the next. */
 int cause_is_other_tile(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
@@ -79,6 +77,12 @@ int cause_choose(const struct oracle_case *c, const uint32_t *bad, struct judge_
                  struct cause_plan *plan);
 int cause_collect(const struct oracle_case *c, const uint32_t *bad, const struct cause_plan *plan,
                   struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
+/* SplitMix64 (Steele, Lea, Flood 2014): draws that are the same on every machine. */
+uint64_t evidence_mix(uint64_t z);
+/* A captured and a wanted value, the latter to 10 bits: its last ones may differ where the numbers do not. */
+uint64_t evidence_pair(double got, double want);
+/* 99.99 %: of thousands of elements a few may have had unlucky roundings. */
+bool evidence_nearly_all(uint64_t of, uint64_t n);
 /* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows and
    with >= 16 different values, and n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);

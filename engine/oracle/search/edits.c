@@ -233,8 +233,7 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
         }
     }
     /* A number more and its product. */
-    for (size_t i = 0; i < sample_cells(t); i++)
-        bound[i] += isfinite(want[i]) ? 2 * BOUND_U * fabs(want[i]) : 0;
+    rule_loosen(t, want, bound, 2);
     return true;
 }
 

@@ -151,6 +151,12 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
     return names[entry];
 }
 
+void rule_loosen(const struct sample_tile *t, const double *want, double *bound, int roundings)
+{
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] += isfinite(want[i]) ? roundings * BOUND_U * fabs(want[i]) : 0;
+}
+
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound)
 {

@@ -16,88 +16,50 @@
 
 enum { TEXT_BYTES = 4 * ASC_FORMULA_BYTES };
 
+/* What stands there, of numbers of the case: once less 1, and as it is. */
+enum number { NO_NUMBER, TILE_ROWS, TILE_COLS, GROUP, HEADS, BATCHES, NUMBERS };
+
+static const struct {
+    const char *words;
+    enum number of;
+    int less;
+} insteads[INSTEADS] = {[ROW_OF_TILE] = {"i %% %d", TILE_ROWS, 0},
+                        [FIRST_ROW] = {"i / %d * %d", TILE_ROWS, 0},
+                        [TILE_OF_QUERY] = {"i / %d", TILE_ROWS, 0},
+                        [DIAGONAL] = {"i + kv_len - q_len", NO_NUMBER, 0},
+                        [PACKED_ROW] = {"i * %d + h %% %d", GROUP, 0},
+                        [ROW_BEFORE] = {"i - 1", NO_NUMBER, 0},
+                        [ROW_BEHIND] = {"i + 1", NO_NUMBER, 0},
+                        [KEY_FOR_QUERY] = {"j", NO_NUMBER, 0},
+                        [COLUMN_OF_TILE] = {"j %% %d", TILE_COLS, 0},
+                        [FIRST_COLUMN] = {"j / %d * %d", TILE_COLS, 0},
+                        [TILE_OF_KEY] = {"j / %d", TILE_COLS, 0},
+                        [LANE] = {"j %% 32", NO_NUMBER, 0},
+                        [KEY_BEFORE] = {"j - 1", NO_NUMBER, 0},
+                        [KEY_BEHIND] = {"j + 1", NO_NUMBER, 0},
+                        [QUERY_FOR_KEY] = {"i", NO_NUMBER, 0},
+                        [HEAD_0] = {"0", NO_NUMBER, 0},
+                        [KV_HEAD] = {"h / %d", GROUP, 0},
+                        [HEAD_OF_GROUP] = {"h %% %d", GROUP, 0},
+                        [HEAD_BEFORE] = {"(h + %d) %% %d", HEADS, 1},
+                        [HEAD_BEHIND] = {"(h + 1) %% %d", HEADS, 0},
+                        [BATCH_FOR_HEAD] = {"b", NO_NUMBER, 0},
+                        [BATCH_0] = {"0", NO_NUMBER, 0},
+                        [BATCH_BEFORE] = {"(b + %d) %% %d", BATCHES, 1},
+                        [BATCH_BEHIND] = {"(b + 1) %% %d", BATCHES, 0},
+                        [HEAD_FOR_BATCH] = {"h", NO_NUMBER, 0}};
+
 static const char names[] = "ijhb";
 
 static void say_instead(const struct oracle_case *c, const struct formula_edit *f, int variable, char *out,
                         size_t bytes)
 {
-    switch ((enum instead)f->instead[variable]) {
-    case ROW_OF_TILE:
-        snprintf(out, bytes, "i %% %d", c->br);
-        return;
-    case FIRST_ROW:
-        snprintf(out, bytes, "i / %d * %d", c->br, c->br);
-        return;
-    case TILE_OF_QUERY:
-        snprintf(out, bytes, "i / %d", c->br);
-        return;
-    case DIAGONAL:
-        snprintf(out, bytes, "i + kv_len - q_len");
-        return;
-    case PACKED_ROW:
-        snprintf(out, bytes, "i * %d + h %% %d", f->group, f->group);
-        return;
-    case ROW_BEFORE:
-        snprintf(out, bytes, "i - 1");
-        return;
-    case ROW_BEHIND:
-        snprintf(out, bytes, "i + 1");
-        return;
-    case COLUMN_OF_TILE:
-        snprintf(out, bytes, "j %% %d", c->bc);
-        return;
-    case FIRST_COLUMN:
-        snprintf(out, bytes, "j / %d * %d", c->bc, c->bc);
-        return;
-    case TILE_OF_KEY:
-        snprintf(out, bytes, "j / %d", c->bc);
-        return;
-    case LANE:
-        snprintf(out, bytes, "j %% 32");
-        return;
-    case KEY_BEFORE:
-        snprintf(out, bytes, "j - 1");
-        return;
-    case KEY_BEHIND:
-        snprintf(out, bytes, "j + 1");
-        return;
-    case HEAD_0:
-    case BATCH_0:
-        snprintf(out, bytes, "0");
-        return;
-    case KV_HEAD:
-        snprintf(out, bytes, "h / %d", f->group);
-        return;
-    case HEAD_OF_GROUP:
-        snprintf(out, bytes, "h %% %d", f->group);
-        return;
-    case HEAD_BEFORE:
-        snprintf(out, bytes, "(h + %d) %% %d", f->heads - 1, f->heads);
-        return;
-    case HEAD_BEHIND:
-        snprintf(out, bytes, "(h + 1) %% %d", f->heads);
-        return;
-    case BATCH_BEFORE:
-        snprintf(out, bytes, "(b + %d) %% %d", f->batches - 1, f->batches);
-        return;
-    case BATCH_BEHIND:
-        snprintf(out, bytes, "(b + 1) %% %d", f->batches);
-        return;
-    case KEY_FOR_QUERY:
-        snprintf(out, bytes, "j");
-        return;
-    case QUERY_FOR_KEY:
-        snprintf(out, bytes, "i");
-        return;
-    case BATCH_FOR_HEAD:
-        snprintf(out, bytes, "b");
-        return;
-    case HEAD_FOR_BATCH:
-        snprintf(out, bytes, "h");
-        return;
-    default:
+    const int numbers[NUMBERS] = {0, c->br, c->bc, f->group, f->heads, f->batches}, instead = f->instead[variable];
+    const int n = numbers[insteads[instead].of];
+    if (instead == OWN)
         snprintf(out, bytes, "%c", names[variable]);
-    }
+    else
+        snprintf(out, bytes, insteads[instead].words, n - insteads[instead].less, n);
 }
 
 /* Text that grows at its end, and is not whole where it did not fit. */
@@ -322,12 +284,8 @@ static bool mask_forward(struct search *search, const struct rule *rule, const s
     x.mask_row = x.cols;
     for (int r = 0; r < t->c->in_q.rows; r++) {
         const struct key_range seen = schedule_range(t->c, r);
-        const int from = seen.first - first, to = seen.last - first;
-        search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;
-        search->seen[1][r] = to < search->seen[0][r] ? search->seen[0][r] : to > x.cols ? x.cols : to;
+        rule_sees(search, &x, r, seen.first - first, seen.last - first);
     }
-    x.hidden = search->seen[0];
-    x.visible = search->seen[1];
     search_formula(search, t, &x, want, bound);
     return true;
 }

@@ -341,8 +341,8 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
                             double *bound)
 {
     struct operands x = t->x;
-    const bool dims = rule->kind == RULE_DIMS;
     const enum asc_channel ch = search->sample->channel;
+    const bool dims = ch == asc_s;
     const double *from = dims ? x.of[asc_q].value : ch == asc_m ? x.s.value : ch == asc_l ? x.l_p.value : x.pv_p.value;
     const int cols = dims ? t->c->head_dim : x.cols;
     if (rule->new_power != 0 && ch == asc_u && operand_type(t->c, asc_p) >= 0)
@@ -469,16 +469,16 @@ static bool forward_constant(struct search *search, const struct rule *rule, con
 }
 
 static rule_gives *const gives[] = {
-    [RULE_RESULT] = forward_result,       [RULE_CONSTANT] = forward_constant, [RULE_UNGUARDED] = forward_unguarded,
-    [RULE_ROUNDED] = forward_rounded,     [RULE_PLACE] = forward_place,       [RULE_STALE] = forward_stale,
-    [RULE_ADDED] = forward_added,         [RULE_CARRIED] = carried_forward,   [RULE_IS] = forward_is,
-    [RULE_VECTOR] = forward_vector,       [RULE_EXPONENT] = forward_exponent, [RULE_LOGARITHM] = forward_logarithm,
-    [RULE_SINK] = forward_sink,           [RULE_TERMS] = forward_terms,       [RULE_KEYS] = forward_weights,
-    [RULE_DIMS] = forward_weights,        [RULE_SCALE] = scale_forward,       [RULE_WEIGHT] = forward_weight,
-    [RULE_ROWS] = rows_forward,           [RULE_SEEN] = seen_forward,         [RULE_OPERAND] = operand_forward,
-    [RULE_SUMMED] = sum_forward,          [RULE_LANES] = lanes_forward,       [RULE_SPLITS] = splits_forward,
-    [RULE_QUANTIZED] = quantized_forward, [RULE_TURNED] = turned_forward,     [RULE_FORMULA] = formula_forward,
-    [RULE_SCORE] = score_forward,         [RULE_HALF] = half_forward};
+    [RULE_RESULT] = forward_result,   [RULE_CONSTANT] = forward_constant, [RULE_UNGUARDED] = forward_unguarded,
+    [RULE_ROUNDED] = forward_rounded, [RULE_PLACE] = forward_place,       [RULE_STALE] = forward_stale,
+    [RULE_ADDED] = forward_added,     [RULE_CARRIED] = carried_forward,   [RULE_IS] = forward_is,
+    [RULE_VECTOR] = forward_vector,   [RULE_EXPONENT] = forward_exponent, [RULE_LOGARITHM] = forward_logarithm,
+    [RULE_SINK] = forward_sink,       [RULE_TERMS] = forward_terms,       [RULE_KEYS] = forward_weights,
+    [RULE_SCALE] = scale_forward,     [RULE_WEIGHT] = forward_weight,     [RULE_ROWS] = rows_forward,
+    [RULE_SEEN] = seen_forward,       [RULE_OPERAND] = operand_forward,   [RULE_SUMMED] = sum_forward,
+    [RULE_LANES] = lanes_forward,     [RULE_SPLITS] = splits_forward,     [RULE_QUANTIZED] = quantized_forward,
+    [RULE_TURNED] = turned_forward,   [RULE_FORMULA] = formula_forward,   [RULE_SCORE] = score_forward,
+    [RULE_HALF] = half_forward,       [RULE_REACH] = reach_forward};
 
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)

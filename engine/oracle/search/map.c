@@ -122,6 +122,29 @@ static int tiled_at(int line, int block, int blocks)
     return tile * 512 + line % 32 * 16 + line % 128 / 32 * 4 + block % 4;
 }
 
+int map_bits_for(int count)
+{
+    int bits = 0;
+    while (1 << bits < count)
+        bits++;
+    return bits;
+}
+
+struct map map_of_bits(int bits)
+{
+    struct map map = {.kind = MAP_BITS, .bits = bits};
+    for (int k = 0; k < bits; k++)
+        map.row[k] = 1u << k;
+    return map;
+}
+
+void map_exchange(struct map *map, int a, int b)
+{
+    const unsigned row = map->row[a];
+    map->row[a] = map->row[b];
+    map->row[b] = row;
+}
+
 int map_at(const struct map *map, int i)
 {
     int to = 0;
@@ -213,13 +236,12 @@ static bool solve_bit(const struct pair *pairs, size_t n, int bits, int k, unsig
    are for one. */
 static double fit_bits(const struct pair *pairs, size_t n, int count, struct map *map)
 {
-    int bits = 0, set = 0;
+    int set = 0;
     for (size_t i = 0; i < n; i++) {
         count = pairs[i].from >= count ? pairs[i].from + 1 : count;
         count = pairs[i].to >= count ? pairs[i].to + 1 : count;
     }
-    while (1 << bits < count)
-        bits++;
+    const int bits = map_bits_for(count);
     if (bits == 0 || bits >= MAP_BIT_COUNT)
         return INFINITY;
     *map = (struct map){.kind = MAP_BITS, .bits = bits};

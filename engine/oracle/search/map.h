@@ -38,6 +38,12 @@ struct pair {
     int from, to; /* i, and where its values are from */
 };
 
+/* Bits that numbers below `count` have. */
+int map_bits_for(int count);
+/* The identity of numbers of so many bits, as a MAP_BITS to be edited; exchanges two bits of it. */
+struct map map_of_bits(int bits);
+void map_exchange(struct map *map, int a, int b);
+
 int map_at(const struct map *map, int i);
 bool map_equals(const struct map *map, const struct map *other);
 /* The cheapest map that all pairs meet, of indices below `count`, or else a constant difference that most have; its

@@ -150,11 +150,10 @@ static bool moves_tile(const struct naming *n, enum asc_channel operand, enum wh
 static int transposes(const struct naming *n, enum asc_channel operand)
 {
     const struct map *map = &n->rule->map;
-    int low = 0, swapped = 0;
+    int swapped = 0;
     if (!own_tensor(n, operand) || map->kind != MAP_BITS || n->rule->rows.span != 1 || map->flip)
         return 0;
-    while (1 << low < oracle_dim(n->at->c, operand))
-        low++;
+    const int low = map_bits_for(oracle_dim(n->at->c, operand));
     for (int k = 0; k < map->bits; k++) {
         const unsigned own = 1u << k, other = k < low ? own << low : own >> low;
         if (map->row[k] != own && map->row[k] != other)
@@ -214,7 +213,7 @@ static bool cuts_dims(const struct naming *n)
 {
     const struct term *d = &n->rule->keys;
     const int D = n->at->c->head_dim;
-    return n->rule->kind == RULE_DIMS && n->rule->weight == 0 &&
+    return n->rule->kind == RULE_KEYS && n->sample->channel == asc_s && n->rule->weight == 0 &&
            (d->condition == FROM || (d->condition == EQUAL && d->a == D - 1) || (d->condition == UPPER && d->a == D));
 }
 

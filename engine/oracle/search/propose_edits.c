@@ -15,17 +15,11 @@ static bool solve_linear(struct search *search, struct rule *rule, double *field
 {
     enum { GATHERED = 2048 };
     const struct sample *s = search->sample;
-    double *room = malloc(GATHERED * sizeof *room), *zero = NULL;
+    double *room = search_room(search, GATHERED * sizeof *room), *zero = search->sizes[1]; /* no such rule has one */
     size_t n = 0;
     for (int k = of_tile ? tile : 0; room && k < (of_tile ? tile + 1 : s->n); k++) {
         const struct sample_tile *t = &s->tiles[k];
         const size_t cells = sample_cells(t), step = 1 + cells * (size_t)(of_tile ? 1 : s->n) / GATHERED;
-        double *more = realloc(zero, cells * sizeof *zero);
-        if (!more) {
-            search->failed = true;
-            break;
-        }
-        zero = more;
         *field = 0;
         const bool gives = rule_forward(search, rule, t, zero, search->bound);
         *field = 1;
@@ -37,10 +31,7 @@ static bool solve_linear(struct search *search, struct rule *rule, double *field
                 room[n++] = (t->got[i] - zero[i]) / slope;
         }
     }
-    search->failed |= !room;
     *field = median(room, room ? n : 0);
-    free(room);
-    free(zero);
     return n >= 8 && isfinite(*field) && fabs(*field - right) > 1e-6;
 }
 
@@ -611,35 +602,34 @@ static void propose_mixed(struct search *search, const struct map *map)
     }
 }
 
-/* Outputs, weights, or both come from another row. */
+/* Weights, outputs, or both are those of another place. */
+static void try_merged_maps(struct search *search, struct rule plain, double cost, const struct map *maps, size_t n)
+{
+    plain.cost += cost;
+    for (size_t i = 0; i < n; i++)
+        for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
+            struct rule rule = plain;
+            if (which & 1)
+                rule.map = maps[i];
+            if (which & 2)
+                rule.col_map = maps[i];
+            rule_try(search, &rule);
+        }
+}
+
 static void propose_other_rows(struct search *search, int rows)
 {
     for (int i = 0; 1 << i < rows; i++) {
+        struct map flipped = map_of_bits(map_bits_for(rows));
+        flipped.flip = 1u << i;
         const struct map maps[] = {{.kind = MAP_PLUS, .a = 1 << i},
                                    {.kind = MAP_PLUS, .a = -(1 << i)},
                                    {.kind = MAP_MODULO, .a = 1 << i},
-                                   {.kind = MAP_BITS, .bits = 0}};
-        for (size_t k = 0; k < sizeof maps / sizeof maps[0]; k++) {
-            struct map map = maps[k];
-            if (map.kind == MAP_BITS) {
-                while (1 << map.bits < rows)
-                    map.bits++;
-                for (int bit = 0; bit < map.bits; bit++)
-                    map.row[bit] = 1u << bit;
-                map.flip = 1u << i;
-            }
-            for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
-                struct rule rule = merged_as(1, 0);
-                if (which & 1)
-                    rule.map = map;
-                if (which & 2)
-                    rule.col_map = map;
-                rule.cost += 8;
-                rule_try(search, &rule);
-            }
-            if (search->best.kind == RULE_NONE && search->sample->channel == asc_o)
-                propose_mixed(search, &map);
-        }
+                                   flipped};
+        const size_t n = sizeof maps / sizeof maps[0];
+        try_merged_maps(search, merged_as(1, 0), 8, maps, n);
+        for (size_t k = 0; k < n && search->best.kind == RULE_NONE && search->sample->channel == asc_o; k++)
+            propose_mixed(search, &maps[k]);
     }
 }
 
@@ -657,17 +647,9 @@ static void propose_workspace(struct search *search)
                                {.kind = MAP_ROTATED, .a = splits - 1, .b = splits},
                                {.kind = MAP_PLUS, .a = 1},
                                {.kind = MAP_PLUS, .a = -1}};
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
-        for (int of = 1; of <= (search->sample->channel == asc_o ? 3 : 1); of++) {
-            struct rule rule = merged_as(1, 0);
-            rule.rows.flat = true;
-            if (of & 1)
-                rule.map = maps[i];
-            if (of & 2)
-                rule.col_map = maps[i];
-            rule.cost += 5;
-            rule_try(search, &rule);
-        }
+    struct rule rule = merged_as(1, 0);
+    rule.rows.flat = true;
+    try_merged_maps(search, rule, 5, maps, sizeof maps / sizeof maps[0]);
 }
 
 /* Splits as they are listed: without the last ones of each q tile, or each with what another one left. */
@@ -687,17 +669,9 @@ static void propose_items(struct search *search)
     static const struct map maps[] = {{.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
                                       {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
                                       {.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1}};
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
-        for (int of = 1; of <= (search->sample->channel == asc_o ? 3 : 1); of++) {
-            struct rule rule = merged_as(1, 0);
-            rule.of_items = true;
-            if (of & 1)
-                rule.map = maps[i];
-            if (of & 2)
-                rule.col_map = maps[i];
-            rule.cost += 4;
-            rule_try(search, &rule);
-        }
+    struct rule rule = merged_as(1, 0);
+    rule.of_items = true;
+    try_merged_maps(search, rule, 4, maps, sizeof maps / sizeof maps[0]);
 }
 
 void propose_splits(struct search *search)

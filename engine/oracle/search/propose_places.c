@@ -9,20 +9,16 @@
 void propose_transposed(struct search *search, enum asc_channel operand)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
-    int rows = 0, cols = 0;
-    while (1 << rows < c->bc)
-        rows++;
-    while (1 << cols < oracle_dim(c, operand))
-        cols++;
+    const int rows = map_bits_for(c->bc), cols = map_bits_for(oracle_dim(c, operand));
     if (1 << rows != c->bc || 1 << cols != oracle_dim(c, operand) || rows + cols > MAP_BIT_COUNT)
         return;
     for (int swapped = 3; swapped <= rows && swapped <= cols; swapped++) {
         struct rule rule = rule_new(RULE_ROWS);
         rule.rows.operand = rule.rows.tensor = operand;
         rule.rows.span = 1;
-        rule.map = (struct map){.kind = MAP_BITS, .bits = rows + cols};
-        for (int k = 0; k < rows + cols; k++)
-            rule.map.row[k] = 1u << (k < swapped ? k + cols : k >= cols && k < cols + swapped ? k - cols : k);
+        rule.map = map_of_bits(rows + cols);
+        for (int k = 0; k < swapped; k++)
+            map_exchange(&rule.map, k, k + cols);
         rule.cost = 6;
         rule_try(search, &rule);
     }
@@ -34,20 +30,15 @@ void propose_swizzled(struct search *search)
 {
     const struct sample_tile *t = &search->sample->tiles[0];
     struct rule rule = rule_new(RULE_ROWS);
-    int low = 0, rows = 0;
     rule.rows.span = piece_elements(t, asc_k);
-    while (rule.rows.span << low < t->c->head_dim)
-        low++;
-    while (1 << rows < t->c->br || 1 << rows < t->c->bc)
-        rows++;
+    const int low = map_bits_for(t->c->head_dim / rule.rows.span),
+              rows = map_bits_for(t->c->br > t->c->bc ? t->c->br : t->c->bc);
     if (rule.rows.span << low != t->c->head_dim || piece_elements(t, asc_q) != rule.rows.span ||
         low + rows > MAP_BIT_COUNT)
         return;
     rule.cost = 8;
     for (int from = 0; from < low; from++) {
-        rule.map = (struct map){.kind = MAP_BITS, .bits = low + rows};
-        for (int k = 0; k < low + rows; k++)
-            rule.map.row[k] = 1u << k;
+        rule.map = map_of_bits(low + rows);
         for (int to = from; to < low && to < rows; to++) {
             rule.map.row[to] |= 1u << (low + to);
             for (int of = asc_q; of <= asc_s; of++) {
@@ -102,11 +93,7 @@ void propose_pieces(struct search *search, enum asc_channel operand)
     enum { ROW_BITS = 4 };
     const struct oracle_case *c = search->sample->tiles[0].c;
     const int span = piece_elements(&search->sample->tiles[0], operand), block = operand == asc_q ? c->br : c->bc;
-    int pieces = 0, rows = 0;
-    while (span << pieces < oracle_dim(c, operand))
-        pieces++;
-    while (1 << rows < block)
-        rows++;
+    const int pieces = map_bits_for(oracle_dim(c, operand) / span), rows = map_bits_for(block);
     for (int i = 0; i < pieces && span << pieces == oracle_dim(c, operand) && 1 << rows == block; i++)
         for (int j = 0; j < ROW_BITS && j < rows; j++)
             for (int flips = 0; flips < 2; flips++) {
@@ -115,12 +102,11 @@ void propose_pieces(struct search *search, enum asc_channel operand)
                 rule.rows.span = span;
                 rule.guess = true;
                 rule.cost = 12;
-                rule.map = (struct map){.kind = MAP_BITS, .bits = pieces + rows};
-                for (int k = 0; k < pieces + rows; k++)
-                    rule.map.row[k] = 1u << k;
-                rule.map.row[i] = (flips ? 1u << i : 0) | 1u << (pieces + j);
-                if (!flips)
-                    rule.map.row[pieces + j] = 1u << i;
+                rule.map = map_of_bits(pieces + rows);
+                if (flips)
+                    rule.map.row[i] |= 1u << (pieces + j);
+                else
+                    map_exchange(&rule.map, i, pieces + j);
                 rule_try(search, &rule);
             }
 }
@@ -218,9 +204,8 @@ static void propose_turned(struct search *search, struct rule rule, int block)
         for (int way = 0; way < 3; way++) {
             rule.map = (struct map){.kind = MAP_ROTATED, .a = way ? size - 1 : 1, .b = size};
             if (way == 2) {
-                rule.map = (struct map){.kind = MAP_BITS, .flip = (unsigned)size / 2};
-                for (; 1 << rule.map.bits < block; rule.map.bits++)
-                    rule.map.row[rule.map.bits] = 1u << rule.map.bits;
+                rule.map = map_of_bits(map_bits_for(block));
+                rule.map.flip = (unsigned)size / 2;
             }
             if ((way == 2 || size > 2) && !rule_is_hopeless(search, &rule))
                 rule_try(search, &rule);
@@ -259,11 +244,8 @@ void propose_usual(struct search *search, enum asc_channel operand)
         struct rule place = rule_new(RULE_PLACE);
         place.guess = true;
         place.cost = 10;
-        place.col_map = (struct map){.kind = MAP_BITS, .flip = 1u << i};
-        while (1 << place.col_map.bits < oracle_dim(search->sample->tiles[0].c, operand)) {
-            place.col_map.row[place.col_map.bits] = 1u << place.col_map.bits;
-            place.col_map.bits++;
-        }
+        place.col_map = map_of_bits(map_bits_for(oracle_dim(search->sample->tiles[0].c, operand)));
+        place.col_map.flip = 1u << i;
         rule_try(search, &place);
     }
 }

@@ -302,9 +302,7 @@ static void propose_place(struct search *search)
         return;
     }
     /* Rows and columns at once: what swizzles do. */
-    int bits = 0;
-    while (1 << bits < most_cols)
-        bits++;
+    const int bits = map_bits_for(most_cols);
     for (size_t i = 0; i < n_rows; i++)
         both[i] = (struct pair){(rows[i].from << bits) + cols[i].from, (rows[i].to << bits) + cols[i].to};
     rule.keys.a = bits;
@@ -315,15 +313,12 @@ static void propose_place(struct search *search)
 
 void propose_result(struct search *search)
 {
-    double *room = malloc(GATHERED * sizeof *room);
-    if (!room) {
-        search->failed = true;
+    double *room = search_room(search, GATHERED * sizeof *room);
+    if (!room)
         return;
-    }
     propose_constant(search);
     propose_factor(search, room);
     propose_plus(search, room);
-    free(room);
     if (search_is_settled(search))
         return;
     if (search->sample->channel >= asc_s) {

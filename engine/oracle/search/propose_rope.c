@@ -4,6 +4,7 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
+#include "engine/oracle/search/solve.h"
 #include "engine/oracle/search/turned.h"
 #include "engine/oracle/values.h"
 #include <limits.h>
@@ -90,11 +91,10 @@ static void try_variants(struct search *search, enum asc_channel operand)
 static bool row_fits(const struct search *search, const struct rule *rule, const struct sample_tile *t, int line,
                      const double *before, double most, double *row, double position)
 {
-    enum { SCORES = 6, LEAST = 3 };
+    enum { LEAST = 3 };
     const enum asc_channel of = rule->rows.operand, stage = search->sample->channel;
     const int D = t->c->head_dim, type = values_type(t->c, of);
     const double fold = of == asc_q ? values_fold(t->c) : 1;
-    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
     int told = 0;
     turned_row(&rule->turned, &t->c->rope, position, before, D, row);
     for (int d = 0; d < D && stage == of; d++) {
@@ -106,20 +106,8 @@ static bool row_fits(const struct search *search, const struct rule *rule, const
     }
     for (int d = 0; d < D && stage != of; d++)
         row[d] = type < 0 ? row[d] * fold : bound_round((enum dtype)type, row[d] * fold);
-    for (int k = 0; k < (of == asc_q ? t->cols : t->rows) && stage != of && told < SCORES; k++) {
-        const size_t at =
-            of == asc_q ? (size_t)line * (size_t)t->cols + (size_t)k : (size_t)k * (size_t)t->cols + (size_t)line;
-        const double *y = t->x.of[of == asc_q ? asc_k : asc_q].value + (size_t)k * (size_t)D;
-        const double *own = t->x.of[of].value + (size_t)line * (size_t)D;
-        double moved = 0;
-        if (!is_wrong_number(t, at))
-            continue;
-        for (int d = 0; d < D; d++)
-            moved += y[d] * (row[d] - own[d]);
-        if (fabs(t->got[at] - t->want[at] - factor * moved) > 4 * t->bound[at] + 1e-6 * fabs(t->got[at]))
-            return false;
-        told++;
-    }
+    if (stage != of)
+        return row_gives_scores(t, of, line, row);
     return told >= LEAST;
 }
 

@@ -28,10 +28,11 @@ struct lookup {
     int n;
     int looked;          /* pieces that were looked up */
     bool repeats;        /* the inputs repeat themselves: nothing can be told */
-    uint8_t *by_columns; /* owned, [block][D][D]: whether column d of a row is what another is of its own row; and
+    uint8_t *by_columns; /* [block][D][D]: whether column d of a row is what another is of its own row; and
                             [block]: whether that is known */
     /* One head at a time. */
-    double *rows, *loose;
+    double *rows, *loose; /* [room] */
+    size_t room;
     enum asc_channel tensor;
     int head, n_rows;
 };
@@ -45,14 +46,13 @@ static bool load_head(struct lookup *l, enum asc_channel tensor, int head)
     if (l->rows && l->tensor == tensor && l->head == head)
         return true;
     const size_t n = (size_t)source->rows.rows * (size_t)oracle_dim(c, tensor);
-    double *rows = realloc(l->rows, n * sizeof *rows), *loose = rows ? realloc(l->loose, n * sizeof *loose) : NULL;
-    if (rows)
-        l->rows = rows;
-    if (!loose) {
-        l->search->failed = true;
-        return false;
+    if (n > l->room) {
+        l->rows = search_room(l->search, 2 * n * sizeof *l->rows);
+        l->loose = l->rows ? l->rows + n : NULL;
+        l->room = n;
     }
-    l->loose = loose;
+    if (!l->rows)
+        return false;
     l->tensor = tensor;
     l->head = head;
     l->n_rows = source->rows.rows;
@@ -380,11 +380,9 @@ static void try_part(struct lookup *l, enum how how, struct pair *pairs)
     const struct sample_tile *t = &l->search->sample->tiles[0];
     const int D = oracle_dim(t->c, l->operand), rows = block_of(l, t), most = rows > D ? rows : D;
     struct lookup moved = *l;
-    uint8_t *sides = calloc((size_t)4 * (size_t)most, 1);
-    if (!sides) {
-        l->search->failed = true;
+    uint8_t *sides = search_room(l->search, (size_t)4 * (size_t)most);
+    if (!sides)
         return;
-    }
     uint8_t *in[2] = {sides, sides + most}, *out[2] = {sides + 2 * (size_t)most, sides + 3 * (size_t)most};
     moved.n = 0;
     for (int i = 0; i < l->n; i++) {
@@ -401,16 +399,13 @@ static void try_part(struct lookup *l, enum how how, struct pair *pairs)
         if (bits < INFINITY && only.condition != EVERY)
             try_map(&moved, how, false, false, &only, bits, pairs);
     }
-    free(sides);
 }
 
 static void try_maps(struct lookup *l)
 {
-    struct pair *pairs = malloc((size_t)3 * FOUND_MOST * sizeof *pairs);
-    if (!pairs) {
-        l->search->failed = true;
+    struct pair *pairs = search_room(l->search, (size_t)3 * FOUND_MOST * sizeof *pairs);
+    if (!pairs)
         return;
-    }
     const bool batches = count_sources(l->search, l->operand) > heads_of(l->search, l->operand);
     const bool captured = l->search->sample->channel <= asc_v;
     for (int of_batch = 0; of_batch < (batches ? 2 : 1); of_batch++)
@@ -420,7 +415,6 @@ static void try_maps(struct lookup *l)
                     try_map(l, (enum how)how, by_query, of_batch, NULL, 0, pairs);
     for (int how = WHOLE_ROWS; how <= TILE_PIECES && l->search->sample->channel >= asc_s; how++)
         try_part(l, (enum how)how, pairs);
-    free(pairs);
 }
 
 /* A piece of a captured operand is looked up where most of it is wrong. */
@@ -461,12 +455,10 @@ static void look_up_columns(struct lookup *l, int tile, const double *x, int n, 
     const size_t size = (size_t)block * (size_t)D * (size_t)D;
     if (!load_head(l, l->operand, head_of(l->search, t, l->operand)))
         return;
-    if (!l->by_columns && (l->by_columns = malloc(size + (size_t)block)))
+    if (!l->by_columns && (l->by_columns = search_room(l->search, size + (size_t)block)))
         memset(l->by_columns, 1, size + (size_t)block);
-    if (!l->by_columns) {
-        l->search->failed = true;
+    if (!l->by_columns)
         return;
-    }
     for (int r = 0; r < block; r++) {
         const double *row = x + (size_t)r * (size_t)D, *own = l->rows + (size_t)(first + r) * (size_t)D;
         double spread = 0;
@@ -527,9 +519,9 @@ static void try_columns(struct lookup *l)
     struct pair pairs[MAX_COLUMNS];
     struct rule rule = rule_new(RULE_ROWS), best = rule;
     struct term rows = {.axis = AXIS_ROW};
-    uint8_t *sides = l->by_columns ? calloc(2, (size_t)block) : NULL, *out = sides ? sides + block : NULL;
+    uint8_t *sides = l->by_columns ? search_room(l->search, 2 * (size_t)block) : NULL,
+            *out = sides ? sides + block : NULL;
     size_t n = 0;
-    int cols = 0;
     best.cost = INFINITY;
     for (int r = 0; sides && r < block; r++) {
         int own = 0;
@@ -544,8 +536,6 @@ static void try_columns(struct lookup *l)
         if (from >= 0)
             pairs[n++] = (struct pair){d, from};
     }
-    while (1 << cols < D)
-        cols++;
     rule.rows.operand = rule.rows.tensor = l->operand;
     rule.rows.span = 1;
     rule.rows.partly = rows.condition != EVERY;
@@ -562,8 +552,8 @@ static void try_columns(struct lookup *l)
             if (part.cost < best.cost)
                 best = part;
         }
-    free(sides);
-    while (best.map.kind == MAP_BITS && 1 << best.map.bits < block << cols && best.map.bits < MAP_BIT_COUNT) {
+    while (best.map.kind == MAP_BITS && 1 << best.map.bits < block << map_bits_for(D) &&
+           best.map.bits < MAP_BIT_COUNT) {
         best.map.row[best.map.bits] = 1u << best.map.bits;
         best.map.bits++;
     }
@@ -586,48 +576,20 @@ static void look_up_operand_solved(struct lookup *l, int tile)
 {
     const struct sample_tile *t = &l->search->sample->tiles[tile];
     const int n = l->operand == asc_q ? t->rows : t->x.cols;
-    double *x = calloc((size_t)n * (size_t)oracle_dim(t->c, l->operand), sizeof *x);
-    unsigned char *known = calloc((size_t)n, 1);
-    if (!x || !known)
-        l->search->failed = true;
-    else if (solve_operand(l->search->sample, l->operand, tile, x, known))
+    double *x = search_room(l->search, (size_t)n * (size_t)oracle_dim(t->c, l->operand) * sizeof *x);
+    unsigned char *known = search_room(l->search, (size_t)n);
+    if (x && known && solve_operand(l->search, l->operand, tile, x, known))
         look_up_solved(l, tile, x, n, known, 0.05);
-    free(x);
-    free(known);
 }
 
 /* Where there are too few rows to solve for an operand, a score still names its row: of 4 rows of Q the products with a
    K row are four numbers, which no other K row gives. */
-static bool same_line(const struct sample_tile *t, bool is_k, int j, const double *candidate, double factor)
-{
-    enum { LINES = 6, LEAST = 3 };
-    const int D = t->c->head_dim, m = is_k ? t->rows : t->cols;
-    int told = 0;
-    for (int i = 0; i < m && told < LINES; i++) {
-        const size_t at = is_k ? (size_t)i * (size_t)t->cols + (size_t)j : (size_t)j * (size_t)t->cols + (size_t)i;
-        const double *y = (is_k ? t->x.of[asc_q].value : t->x.of[asc_k].value) + (size_t)i * (size_t)D;
-        const double *own = (is_k ? t->x.of[asc_k].value : t->x.of[asc_q].value) + (size_t)j * (size_t)D;
-        double dot = 0, right = 0;
-        if (!is_wrong_number(t, at))
-            continue;
-        for (int d = 0; d < D; d++) {
-            dot += y[d] * candidate[d];
-            right += y[d] * own[d];
-        }
-        if (fabs(t->got[at] - t->want[at] - factor * (dot - right)) > 4 * t->bound[at] + 1e-6 * fabs(t->got[at]))
-            return false;
-        told++;
-    }
-    return told >= LEAST;
-}
-
 static void look_up_lines(struct lookup *l, int tile)
 {
     enum { LINES = 24 };
     const struct search *search = l->search;
     const struct sample_tile *t = &search->sample->tiles[tile];
     const bool is_k = l->operand == asc_k;
-    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
     const int D = t->c->head_dim, n = is_k ? t->cols : t->rows, own = head_of(search, t, l->operand);
     const enum asc_channel tensors[] = {l->operand, is_k ? asc_v : asc_k};
     const int step = 1 + n / LINES;
@@ -641,7 +603,7 @@ static void look_up_lines(struct lookup *l, int tile)
                 if (i == own || !load_head(l, tensors[k], i < 0 ? own : i))
                     continue;
                 for (int row = 0; row < l->n_rows && found < 2; row++) {
-                    if (!same_line(t, is_k, j, l->rows + (size_t)row * (size_t)D, factor))
+                    if (!row_gives_scores(t, l->operand, j, l->rows + (size_t)row * (size_t)D))
                         continue;
                     f.tensor = tensors[k];
                     f.head = l->head;
@@ -659,13 +621,11 @@ static void look_up_lines(struct lookup *l, int tile)
 static void look_up_operand(struct search *search, enum asc_channel operand, void (*look)(struct lookup *l, int tile))
 {
     enum { TILES = 6 };
-    struct lookup *l = calloc(1, sizeof *l);
+    struct lookup *l = search_room(search, sizeof *l);
     const struct sample *s = search->sample;
     int tiles = 0;
-    if (!l) {
-        search->failed = true;
+    if (!l)
         return;
-    }
     l->search = search;
     l->operand = operand;
     l->span = piece_elements(&s->tiles[0], operand);
@@ -685,10 +645,6 @@ static void look_up_operand(struct search *search, enum asc_channel operand, voi
         if (search->best.kind == RULE_NONE || search->best.evidence.share < 0.9999)
             try_columns(l);
     }
-    free(l->by_columns);
-    free(l->rows);
-    free(l->loose);
-    free(l);
 }
 
 /* Pages of rows side by side that are taken for pages of heads, and the other way round. */

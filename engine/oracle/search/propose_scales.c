@@ -346,10 +346,9 @@ static void propose_unseen(struct search *search, struct rule rule)
 
 static void propose_places(struct search *search, enum asc_channel operand, double *room)
 {
-    struct told *told = malloc(TOLD * sizeof *told);
+    struct told *told = search_room(search, TOLD * sizeof *told);
     struct rule rule = rule_new(RULE_SCALE);
     rule.rows.operand = rule.rows.tensor = operand;
-    search->failed |= !told;
     const size_t n = told && search->sample->channel == operand ? tell_places(search, operand, told, room) : 0;
     if (n == 0 && told && search->sample->channel > asc_v)
         propose_unseen(search, rule);
@@ -372,7 +371,6 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         propose_lines(search, rule, told, n);
     if (n > 0 && search->best.kind != RULE_SCALE)
         propose_numbers(search, rule, told, n);
-    free(told);
 }
 
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
@@ -453,31 +451,15 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     counted.cost = 10 + map_fit(flat, n, 1 + s->tiles[0].c->kv_len, &counted.map);
     if (tensor == operand && counted.cost < INFINITY && counted.map.kind != MAP_SAME)
         rule_try(search, &counted);
-    if (search->best.kind == RULE_SCALE)
-        return;
-    /* A group's index that is off leads from a head's last one to the next head: what stays within the head says by how
-       much. */
-    struct rule rule = rule_new(RULE_SCALE);
-    size_t own = 0;
-    for (size_t i = 0; i < n; i++)
-        if (heads[i].from == heads[i].to)
-            groups[own++] = groups[i];
-    rule.rows.operand = rule.rows.tensor = operand;
-    rule.cost =
-        own * 2 >= n && own >= LEAST ? 6 + map_fit(groups, own, 1 + s->tiles[0].c->kv_len, &rule.map) : INFINITY;
-    if (rule.cost < INFINITY)
-        rule_try(search, &rule);
 }
 
 void propose_scales(struct search *search)
 {
     const struct sample *s = search->sample;
     const struct oracle_case *c = s->tiles[0].c;
-    double *room = malloc((GATHERED + 1) * sizeof *room);
-    if (!room) {
-        search->failed = true;
+    double *room = search_room(search, (GATHERED + 1) * sizeof *room);
+    if (!room)
         return;
-    }
     for (int ch = asc_q; ch <= asc_v; ch++)
         if (comes_in(c, (enum asc_channel)ch, s->channel)) {
             propose_scale(search, (enum asc_channel)ch, room);
@@ -486,7 +468,6 @@ void propose_scales(struct search *search)
         }
     if (comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
         propose_powers(search, asc_s);
-    free(room);
 }
 
 static double limit_of(const struct source *source)

@@ -166,11 +166,9 @@ static void identify_moved(struct search *search, const struct solved *v, struct
 static void identify(struct search *search, const struct solved *v, struct rule rule)
 {
     const struct sample *s = search->sample;
-    double *room = malloc(2 * (size_t)s->n * ROWS_MOST * sizeof *room);
-    if (!room) {
-        search->failed = true;
+    double *room = search_room(search, 2 * (size_t)s->n * ROWS_MOST * sizeof *room);
+    if (!room)
         return;
-    }
     const double cost = rule.cost + entry_bits();
     for (int entry = 0; entry < ENTRIES; entry++) {
         struct matches m = {.differences = room, .ratios = room + (size_t)s->n * ROWS_MOST};
@@ -199,7 +197,6 @@ static void identify(struct search *search, const struct solved *v, struct rule 
             try_constant(search, rule, factor, v->off, true);
         identify_moved(search, v, rule, (enum entry)entry);
     }
-    free(room);
 }
 
 typedef double solver(const struct sample_tile *t, int r);
@@ -208,12 +205,10 @@ static void solve_and_identify(struct search *search, enum rule_kind kind, enum 
                                double off, solver *solve)
 {
     const struct sample *s = search->sample;
-    struct solved v = {malloc((size_t)s->n * ROWS_MOST * sizeof(double)), off};
+    struct solved v = {search_room(search, (size_t)s->n * ROWS_MOST * sizeof(double)), off};
     struct rule rule = rule_new(kind);
-    if (!v.x) {
-        search->failed = true;
+    if (!v.x)
         return;
-    }
     for (int k = 0; k < s->n; k++)
         for (int r = 0; r < ROWS_MOST; r++)
             solved_row(&v, k)[r] = r < rows_in(&s->tiles[k]) ? solve(&s->tiles[k], r) : NAN;
@@ -221,7 +216,6 @@ static void solve_and_identify(struct search *search, enum rule_kind kind, enum 
     rule.power = power;
     rule.cost = 3;
     identify(search, &v, rule);
-    free(v.x);
 }
 
 /* One number of a row from the wrong elements of it: the median. each(t, i) is NaN where nothing follows. */
@@ -548,9 +542,7 @@ static void propose_dealt(struct search *search, enum vector_slot slot, enum ent
     struct rule rule = rule_new(RULE_VECTOR);
     const size_t step = (s->wrong + s->right) / PAIRS | 1; /* odd: it comes to all columns */
     size_t n = 0, seen = 0;
-    int bits = 0;
-    while (1 << bits < s->tiles[0].cols)
-        bits++;
+    const int bits = map_bits_for(s->tiles[0].cols);
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
         /* Those that are right say which bits stay. */

@@ -9,26 +9,16 @@
 
 /* Normal equations of n weights. */
 struct equations {
+    struct search *search;
     double *a, *b; /* [n][n], [n] */
     unsigned char *known;
     int n;
     size_t rows; /* equations in it */
 };
 
-static bool equations_new(struct equations *e, int n)
+static double *numbers(const struct equations *e, int rows, int cols)
 {
-    *e = (struct equations){.n = n};
-    e->a = calloc((size_t)n * (size_t)n, sizeof *e->a);
-    e->b = calloc((size_t)n, sizeof *e->b);
-    e->known = calloc((size_t)n, 1);
-    return e->a && e->b && e->known;
-}
-
-static void equations_free(struct equations *e)
-{
-    free(e->a);
-    free(e->b);
-    free(e->known);
+    return search_room(e->search, (size_t)rows * (size_t)cols * sizeof(double));
 }
 
 static void add_row(struct equations *e, const double *row, double y)
@@ -46,7 +36,7 @@ static void add_row(struct equations *e, const double *row, double y)
 /* l - alpha l_prev = sum over keys of weight p. */
 static void equations_of_l(const struct sample_tile *t, struct equations *e)
 {
-    double *row = malloc((size_t)e->n * sizeof *row);
+    double *row = numbers(e, 1, e->n);
     for (int r = 0; row && r < t->rows; r++) {
         double sum = 0;
         if (!is_wrong_number(t, (size_t)r))
@@ -57,17 +47,16 @@ static void equations_of_l(const struct sample_tile *t, struct equations *e)
             sum += row[i];
         add_row(e, row, t->got[r] - t->want[r] + sum);
     }
-    free(row);
 }
 
 /* The sums of squares of a product X Y' in which each term k has a weight: (X'X) o (Y'Y), its right side the terms'
    products with what was captured. x: [rows][n], y: [cols][n]; z: [rows][cols]. */
-static bool add_products(struct equations *e, const double *x, int rows, const double *y, int cols, const double *z)
+static void add_products(struct equations *e, const double *x, int rows, const double *y, int cols, const double *z)
 {
     const size_t n = (size_t)e->n;
-    double *xx = calloc(2 * n * n + (size_t)rows * n, sizeof *xx);
-    if (!xx)
-        return false;
+    double *xx = numbers(e, 2 * e->n + rows, e->n);
+    if (!xx || rows == 0)
+        return;
     double *yy = xx + n * n, *zy = yy + n * n;
     for (int r = 0; r < rows; r++)
         for (size_t i = 0; i < n; i++)
@@ -85,19 +74,15 @@ static bool add_products(struct equations *e, const double *x, int rows, const d
             e->b[i] += x[(size_t)r * n + i] * zy[(size_t)r * n + i];
     }
     e->rows += (size_t)rows * (size_t)cols;
-    free(xx);
-    return true;
 }
 
 /* u - alpha u_prev = sum over keys of weight p v, over the rows in which all is wrong that can be. */
-static bool equations_of_u(const struct sample_tile *t, struct equations *e)
+static void equations_of_u(const struct sample_tile *t, struct equations *e)
 {
     const int C = t->x.cols, D = t->cols;
     int rows = 0;
-    double *p = calloc((size_t)t->rows * (size_t)e->n, sizeof *p), *z = calloc(sample_cells(t) + 1, sizeof *z);
-    double *v = calloc((size_t)D * (size_t)e->n, sizeof *v);
-    bool made = p && z && v;
-    for (int r = 0; made && r < t->rows; r++) {
+    double *p = numbers(e, t->rows, e->n), *z = numbers(e, t->rows, D), *v = numbers(e, D, e->n);
+    for (int r = 0; !e->search->failed && r < t->rows; r++) {
         size_t wrong = 0, numbers = 0;
         for (int d = 0; d < D; d++) {
             const size_t i = (size_t)r * (size_t)D + (size_t)d;
@@ -113,26 +98,21 @@ static bool equations_of_u(const struct sample_tile *t, struct equations *e)
         }
         rows++;
     }
-    for (int d = 0; made && d < D; d++)
+    for (int d = 0; !e->search->failed && d < D; d++)
         for (int c = 0; c < C; c++)
             v[(size_t)d * (size_t)e->n + (size_t)c] =
                 t->x.times_v * t->x.of[asc_v].value[(size_t)c * (size_t)D + (size_t)d];
-    made = made && (rows == 0 || add_products(e, p, rows, v, D, z));
-    free(p);
-    free(z);
-    free(v);
-    return made;
+    add_products(e, p, rows, v, D, z);
 }
 
 /* s = factor sum over d of weight q k, over rows that see all of the tile. */
-static bool equations_of_s(const struct sample_tile *t, struct equations *e)
+static void equations_of_s(const struct sample_tile *t, struct equations *e)
 {
     const int C = t->cols, D = e->n;
     const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
     int rows = 0;
-    double *q = calloc((size_t)t->rows * (size_t)D, sizeof *q), *z = calloc(sample_cells(t) + 1, sizeof *z);
-    bool made = q && z;
-    for (int r = 0; made && r < t->rows; r++) {
+    double *q = numbers(e, t->rows, D), *z = numbers(e, t->rows, C);
+    for (int r = 0; !e->search->failed && r < t->rows; r++) {
         size_t wrong = 0, numbers = 0;
         for (int c = 0; c < C; c++) {
             const size_t i = (size_t)r * (size_t)C + (size_t)c;
@@ -154,24 +134,19 @@ static bool equations_of_s(const struct sample_tile *t, struct equations *e)
         }
         rows++;
     }
-    made = made && (rows == 0 || add_products(e, q, rows, t->x.of[asc_k].value, C, z));
-    free(q);
-    free(z);
-    return made;
+    add_products(e, q, rows, t->x.of[asc_k].value, C, z);
 }
 
 /* The weights that are not 1: all 0, or all one other number that is a multiple of 1/2. */
-static void take_weights(struct search *search, struct equations *e, enum rule_kind kind)
+static void take_weights(struct search *search, struct equations *e)
 {
-    uint8_t *sides = calloc((size_t)e->n, 2);
+    uint8_t *sides = search_room(search, 2 * (size_t)e->n);
     double weight = NAN;
-    struct rule rule = rule_new(kind);
-    bool whole = sides != NULL;
-    if (e->rows < 2 * (size_t)e->n) {
-        free(sides);
+    struct rule rule = rule_new(RULE_KEYS);
+    bool whole = true;
+    if (!sides || e->rows < 2 * (size_t)e->n)
         return;
-    }
-    for (int i = 0; i < e->n && sides; i++)
+    for (int i = 0; i < e->n; i++)
         sides[i] = e->a[(size_t)i * (size_t)e->n + (size_t)i] > 0;
     solve_symmetric(e->a, e->b, e->n, 1, e->known);
     for (int i = 0; i < e->n && whole; i++) {
@@ -197,29 +172,26 @@ static void take_weights(struct search *search, struct equations *e, enum rule_k
         if (rule.cost < INFINITY && rule.keys.condition != EVERY)
             rule_try(search, &rule);
     }
-    free(sides);
 }
 
 static void propose_sum(struct search *search)
 {
     const struct sample *s = search->sample;
-    struct equations e;
-    const int n = s->channel == asc_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc;
-    bool made = equations_new(&e, n);
-    for (int k = 0; k < s->n && made; k++) {
+    struct equations e = {.search = search, .n = s->channel == asc_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc};
+    e.a = numbers(&e, e.n, e.n);
+    e.b = numbers(&e, 1, e.n);
+    e.known = search_room(search, (size_t)e.n);
+    for (int k = 0; k < s->n && !search->failed; k++) {
         const struct sample_tile *t = &s->tiles[k];
         if (s->channel == asc_l)
             equations_of_l(t, &e);
-        else if (s->channel == asc_u)
-            made = t->next_alpha || equations_of_u(t, &e);
-        else
-            made = t->x.scales_s || equations_of_s(t, &e);
+        else if (s->channel == asc_u && !t->next_alpha)
+            equations_of_u(t, &e);
+        else if (s->channel == asc_s && !t->x.scales_s)
+            equations_of_s(t, &e);
     }
-    if (made)
-        take_weights(search, &e, s->channel == asc_s ? RULE_DIMS : RULE_KEYS);
-    else
-        search->failed = true;
-    equations_free(&e);
+    if (!search->failed)
+        take_weights(search, &e);
 }
 
 /* A maximum that is too low has left out every score above it, and has taken in the one that it is. */
@@ -227,7 +199,7 @@ static void propose_part(struct search *search)
 {
     const struct sample *s = search->sample;
     const int n = s->tiles[0].c->bc;
-    uint8_t *sides = calloc((size_t)n, 2);
+    uint8_t *sides = search_room(search, 2 * (size_t)n);
     struct rule rule = rule_new(RULE_KEYS);
     for (int k = 0; k < s->n && sides; k++) {
         const struct sample_tile *t = &s->tiles[k];
@@ -255,15 +227,14 @@ static void propose_part(struct search *search)
         rule.cost = 3 + term_fit(sides, sides + n, n, &rule.keys);
     if (rule.cost > 0 && rule.cost < INFINITY && rule.keys.condition != EVERY)
         rule_try(search, &rule);
-    free(sides);
 }
 
 /* P' of u - alpha u_prev = P' V, row by row, where V has as many columns as keys at least. */
-static bool solve_p(const struct sample_tile *t, double *p)
+static bool solve_p(struct search *search, const struct sample_tile *t, double *p)
 {
     const int C = t->x.cols, D = t->cols, R = t->rows;
-    double *a = calloc((size_t)C * (size_t)C, sizeof *a);
-    unsigned char *known = calloc((size_t)C, 1);
+    double *a = search_room(search, (size_t)C * (size_t)C * sizeof *a);
+    unsigned char *known = search_room(search, (size_t)C);
     const double *v = t->x.of[asc_v].value;
     bool made = a && known && D >= C && !t->next_alpha;
     for (int i = 0; i < C && made; i++) {
@@ -281,8 +252,6 @@ static bool solve_p(const struct sample_tile *t, double *p)
         solve_symmetric(a, p, C, R, known);
     for (int i = 0; i < C && made; i++)
         made = known[i];
-    free(a);
-    free(known);
     return made;
 }
 
@@ -352,21 +321,19 @@ static void propose_exchanges(struct search *search, struct rule rule)
 {
     const struct sample *s = search->sample;
     const struct sample_tile *t = NULL;
-    int bits = rule.keys.a;
+    const int bits = rule.keys.a + map_bits_for(s->tiles[0].c->br);
     for (int k = 0; k < s->n && !t; k++)
         if (wrong_cells(&s->tiles[k]) && !s->tiles[k].next_alpha && s->tiles[k].x.pv_p.value &&
             s->tiles[k].x.of[asc_v].value)
             t = &s->tiles[k];
-    while (1 << (bits - rule.keys.a) < s->tiles[0].c->br)
-        bits++;
     if (!t || bits > MAP_BIT_COUNT)
         return;
     rule.cost = 4 + 2 * log2(bits);
     for (int key = 0; key < rule.keys.a; key++)
         for (int other = key; other < bits; other++) {
-            rule.map = (struct map){.kind = MAP_BITS, .bits = bits, .flip = other == key ? 1u << key : 0};
-            for (int k = 0; k < bits; k++)
-                rule.map.row[k] = 1u << (k == key ? other : k == other ? key : k);
+            rule.map = map_of_bits(bits);
+            rule.map.flip = other == key ? 1u << key : 0;
+            map_exchange(&rule.map, key, other);
             if (makes_difference(t, &rule))
                 rule_try(search, &rule);
         }
@@ -379,18 +346,13 @@ static void propose_weight(struct search *search)
     struct pair pairs[PAIRS];
     struct rule rule = rule_new(RULE_WEIGHT);
     size_t n = 0;
-    int keys = 0, count = 0;
+    int count = 0;
+    const int keys = map_bits_for(s->tiles[0].c->bc);
     uint64_t random = 1; /* places at equal steps have bits that depend on each other: more than one map meets them */
-    while (1 << keys < s->tiles[0].c->bc)
-        keys++;
     for (int k = 0; k < s->n && n < PAIRS; k++) {
         const struct sample_tile *t = &s->tiles[k];
-        double *p = malloc((size_t)t->c->bc * (size_t)t->c->br * sizeof *p);
-        if (!p) {
-            search->failed = true;
-            return;
-        }
-        if (t->cell[0] != CELL_SILENT && solve_p(t, p)) {
+        double *p = search_room(search, (size_t)t->c->bc * (size_t)t->c->br * sizeof *p);
+        if (p && t->cell[0] != CELL_SILENT && solve_p(search, t, p)) {
             const int all = t->rows * t->x.cols;
             for (int tried = 0; tried < PAIRS && n < PAIRS; tried++) {
                 random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
@@ -400,7 +362,6 @@ static void propose_weight(struct search *search)
                     pairs[n++] = (struct pair){((i / C) << keys) + i % C, ((at / C) << keys) + at % C};
             }
         }
-        free(p);
         count = t->c->br << keys > count ? t->c->br << keys : count;
     }
     rule.keys.a = keys;
@@ -432,6 +393,92 @@ static void propose_rescaled(struct search *search)
         }
 }
 
+/* Where the sum of a wrong element has ended: what is missing is what the keys behind add; -1: at no key, or at any of
+   several. */
+static int end_of(const struct sample_tile *t, const double *p, const double *v, int i)
+{
+    const double missing = t->want[i] - t->got[i], off = 2 * t->bound[i];
+    double behind = 0;
+    int end = -1;
+    for (int k = t->x.cols - 1; k >= 0; k--) {
+        behind += reach_term(t, p, v, i / t->cols, i % t->cols, k);
+        if (fabs(behind - missing) <= off) {
+            if (end >= 0)
+                return -1;
+            end = k;
+        }
+    }
+    return end;
+}
+
+enum { ENDS = 256, LEAST_ENDS = 24 };
+
+struct end {
+    const struct sample_tile *t;
+    int row, col, keys;
+};
+
+/* The row that sees so many keys; of those that a multiple does not tell apart, the one in its own place among them. */
+static int row_reaching(const struct end *end, int unit)
+{
+    int found = -1, rows = 0;
+    for (int row = 0; row < end->t->c->br; row++) {
+        if (reach_keys(end->t, row, unit) != end->keys)
+            continue;
+        rows++;
+        if (row % unit == end->row % unit)
+            found = row;
+    }
+    return rows <= unit ? found : -1;
+}
+
+static void try_ends(struct search *search, const struct end *ends, size_t n, int unit, int bits)
+{
+    struct rule rule = rule_new(RULE_REACH);
+    struct pair pairs[ENDS];
+    size_t known = 0;
+    const int br = search->sample->tiles[0].c->br;
+    for (size_t i = 0; i < n; i++) {
+        const int row = row_reaching(&ends[i], unit), col = bits ? ends[i].col : 0;
+        if (row >= 0)
+            pairs[known++] = (struct pair){ends[i].row << bits | col, row << bits | col};
+    }
+    rule.keys.a = bits;
+    rule.share = unit;
+    rule.cost = known < LEAST_ENDS ? INFINITY : 5 + map_fit(pairs, known, br << bits, &rule.map);
+    if (rule.cost < INFINITY && rule.map.kind != MAP_SAME && (!bits || rule.map.kind == MAP_BITS))
+        rule_try(search, &rule);
+}
+
+static void propose_reach(struct search *search)
+{
+    const struct sample *s = search->sample;
+    const size_t step = s->wrong / ENDS | 1; /* odd: it comes to all columns */
+    struct end ends[ENDS];
+    size_t n = 0, seen = 0;
+    const int bits = map_bits_for(s->tiles[0].cols);
+    int any = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double *p, *v;
+        if (!t->cut || !reach_terms(search, t, &p, &v))
+            continue;
+        for (int i = 0; i < (int)sample_cells(t) && n < ENDS; i++) {
+            if (!is_wrong_number(t, (size_t)i) || seen++ % step)
+                continue;
+            const int keys = end_of(t, p, v, i);
+            if (keys > 0)
+                ends[n++] = (struct end){t, i / t->cols, i % t->cols, keys};
+            any |= keys > 0 ? keys : 0;
+        }
+    }
+    if (n < LEAST_ENDS)
+        return;
+    try_ends(search, ends, n, any & -any, 0);
+    if (bits && search->best.kind == RULE_NONE)
+        try_ends(search, ends, n, any & -any, bits);
+}
+
 void propose_weights(struct search *search)
 {
     switch (search->sample->channel) {
@@ -442,8 +489,10 @@ void propose_weights(struct search *search)
     case asc_l:
     case asc_u:
         propose_sum(search);
-        if (search->sample->channel != asc_s)
+        if (search->sample->channel != asc_s) {
+            propose_reach(search);
             propose_rescaled(search);
+        }
         if (search->sample->channel == asc_u)
             propose_weight(search);
         break;

@@ -233,16 +233,21 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
     return true;
 }
 
+void rule_sees(const struct search *search, struct operands *x, int r, int from, int to)
+{
+    from = from < 0 ? 0 : from > x->cols ? x->cols : from;
+    search->seen[0][r] = from;
+    search->seen[1][r] = to < from ? from : to > x->cols ? x->cols : to;
+    x->hidden = search->seen[0];
+    x->visible = search->seen[1];
+}
+
 /* All scores, or none, hidden. */
 static void see(const struct search *search, const struct sample_tile *t, bool all, double *want, double *bound)
 {
     struct operands x = t->x;
-    for (int r = 0; r < t->c->in_q.rows; r++) {
-        search->seen[0][r] = 0;
-        search->seen[1][r] = all ? x.cols : 0;
-    }
-    x.hidden = search->seen[0];
-    x.visible = search->seen[1];
+    for (int r = 0; r < t->c->in_q.rows; r++)
+        rule_sees(search, &x, r, 0, all ? x.cols : 0);
     x.mask = NULL;
     search_formula(search, t, &x, want, bound);
 }
@@ -279,11 +284,8 @@ bool seen_forward(struct search *search, const struct rule *rule, const struct s
                                other = schedule_range(t->c, map_at(&rule->map, row) - above);
         const int from = (rule->rows.hidden ? other.first + (int)rule->plus : own.first) - first;
         const int to = (rule->rows.hidden ? own.last : other.last + (int)rule->plus) - first;
-        search->seen[0][r] = from < 0 ? 0 : from > x.cols ? x.cols : from;
-        search->seen[1][r] = to < search->seen[0][r] ? search->seen[0][r] : to > x.cols ? x.cols : to;
+        rule_sees(search, &x, r, from, to);
     }
-    x.hidden = search->seen[0];
-    x.visible = search->seen[1];
     search_formula(search, t, &x, want, bound);
     return true;
 }
@@ -416,8 +418,7 @@ static bool forward_operand(struct search *search, const struct rule *rule, cons
     if (of == asc_v)
         x.input_v = search->operand;
     search_formula(search, t, &x, want, bound);
-    for (size_t i = 0; i < sample_cells(t); i++)
-        bound[i] += isfinite(want[i]) ? 4 * BOUND_U * fabs(want[i]) : 0;
+    rule_loosen(t, want, bound, 4);
     return true;
 }
 
@@ -441,8 +442,7 @@ static bool forward_one_scale(struct search *search, double by, const struct sam
     }
     edited.c = &c;
     search_formula(search, &edited, &x, want, bound);
-    for (size_t i = 0; i < sample_cells(t); i++)
-        bound[i] += isfinite(want[i]) ? 4 * BOUND_U * fabs(want[i]) : 0;
+    rule_loosen(t, want, bound, 4);
     return true;
 }
 

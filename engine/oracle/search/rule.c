@@ -2,6 +2,7 @@
 #include "engine/oracle/search/search.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/causes/causes.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/search/constant.h"
 #include <float.h>
@@ -30,14 +31,6 @@ static bool tells(const struct sample_tile *t, size_t i, double want, double bou
     return (low > right) == (high > right) && !sample_is_right(t, i, low) && !sample_is_right(t, i, high);
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): the same draws on every machine. */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
 enum { DRAWS_MOST = 8192, UNITS_LEAST = 8, PAIRS_LEAST = 16, PAIRS_OF_HALVES = 4, PAIRS_OF_NUMBER = 64 };
 
 struct weighing {
@@ -52,16 +45,10 @@ struct weighing {
     int n_pairs;
 };
 
-/* Inputs that repeat themselves make one number look like a rule of many elements. A wanted value counts to 10 bits:
-   its last ones may differ where the numbers do not. */
+/* Inputs that repeat themselves make one number look like a rule of many elements. */
 static void note_pair(struct weighing *w, double got, double want)
 {
-    int exponent = 0;
-    const double coarse = isfinite(want) ? ldexp(rint(frexp(want, &exponent) * 0x1p10), exponent) : want;
-    uint64_t bits[2];
-    memcpy(&bits[0], &got, sizeof got);
-    memcpy(&bits[1], &coarse, sizeof coarse);
-    const uint64_t pair = mix(mix(bits[0]) ^ bits[1]);
+    const uint64_t pair = evidence_pair(got, want);
     for (int i = 0; i < w->n_pairs; i++)
         if (w->pairs[i] == pair)
             return;
@@ -78,7 +65,7 @@ static void draw(struct weighing *w, const struct sample_tile *t, size_t i, doub
 {
     const bool usual = is_usual(t->got[i]);
     const uint64_t drawn = w->tried[0] + w->tried[1];
-    const size_t other = (size_t)(mix(drawn * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
+    const size_t other = (size_t)(evidence_mix(drawn * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
     if (drawn >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
         return;
     w->tried[usual]++;
@@ -152,12 +139,6 @@ static void weigh_tile(const struct search *search, const struct rule *rule, int
     }
 }
 
-/* 99.99 %, as a rule of thousands of elements may have a few whose rounding was unlucky. */
-static bool nearly_all(size_t of, size_t n)
-{
-    return (double)of >= 0.9999 * (double)n;
-}
-
 /* A number that stands wherever the rule puts it whatever the inputs are is evidence by its places alone: how many
    sets of so many there are. log2 C(n, k) >= k log2(n / k). */
 static double bits_of_places(size_t in, size_t all)
@@ -179,6 +160,9 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
         return 0;
     if (rule->kind == RULE_HALF) /* of 16 codes a reading may concern two, under few scales of e8m0 */
         return PAIRS_OF_HALVES;
+    /* It has nothing that could be fitted; of m, a maximum, it shows in the rows alone whose old one is the larger. */
+    if (rule->kind == RULE_CARRIED)
+        return UNITS_LEAST;
     return rule->kind == RULE_CONSTANT && rule->cost >= CONSTANT_UNKNOWN_BITS ? PAIRS_OF_NUMBER : PAIRS_LEAST;
 }
 
@@ -404,7 +388,7 @@ void rule_try(struct search *search, struct rule *rule)
         (out * 10000 > n.in && !region_fit(s, search->labels, &rule->region) && !fit_rows(search, rule)))
         return;
     weigh(search, rule, &w); /* labels are as fit_rows() has left them */
-    if (!w.in || !nearly_all(w.in, w.told))
+    if (!w.in || !evidence_nearly_all(w.in, w.told))
         return;
     const double places = bits_of_places(w.in, s->wrong + s->right);
     double values = 0;

@@ -31,8 +31,9 @@ enum rule_kind {
     RULE_LOGARITHM, /* LSE: so do m and ln l */
     RULE_SINK,      /* O, LSE: so do sink and m in the weight of the sink; plus -inf: it has none */
     RULE_TERMS,     /* the old and the new term of a sum have other coefficients */
-    RULE_KEYS,      /* keys count otherwise than once */
-    RULE_DIMS,      /* so do elements of the dot product */
+    RULE_KEYS,      /* keys, of S elements of the dot product, count otherwise than once */
+    RULE_REACH,     /* l, U: keys count up to the last one that another row sees, rounded up to a multiple of `share`;
+                       map is of row * 2^keys.a + column, keys.a 0: of rows */
     RULE_SCALE,     /* Q, K or V has another scale of a code, to a power, where it comes in: map is of groups of rows,
                        col_map of parts of a row; rows.flat: of their number, with rows.whole within the head */
     RULE_WEIGHT,    /* a weight of P stands at another row and key */
@@ -271,9 +272,9 @@ struct rule {
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
     struct turned turned;             /* RULE_TURNED */
     struct lane_bits lanes;           /* RULE_LANES */
-    struct term keys; /* RULE_KEYS, RULE_DIMS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
-                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight;    /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
+    struct term keys;                 /* RULE_KEYS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
+                                            are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
+    double weight; /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
     struct region region;
     struct evidence evidence;
 };
@@ -294,13 +295,19 @@ struct search {
     double *operand, *loose; /* [R or Bc][elements of a row] or [R][Bc] */
     double *sizes[2];        /* as operand */
     int *seen[2];            /* owned, one block: [R] */
-    double *amax;            /* owned: of the rows of amax_of, and its LARGEST elements */
+    void **blocks;           /* owned, [n_blocks] owned: search_room() */
+    size_t n_blocks;
+    double *amax; /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
     uint8_t **labels; /* owned, [tiles][rows * cols] */
     struct rule best, second;
     size_t tried;
     bool failed;
 };
+
+/* Zeroed room for as long as what asks proposes. NULL, and failed, without memory. */
+void *search_room(struct search *search, size_t bytes);
+void search_release(struct search *search); /* all of it */
 
 /* out: [rows of q]. false: there is no such vector here. */
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out);
@@ -328,6 +335,11 @@ int piece_elements(const struct sample_tile *t, enum asc_channel ch); /* in 16 b
 double kept_part(const struct sample *s, const struct sample_tile *t, size_t i);
 /* RULE_WEIGHT: row * 2^keys.a + key of the weight that stands there; -1: nobody knows. */
 int weight_from(const struct rule *rule, int row, int key);
+/* RULE_REACH: keys of the tile that row `row` of the q tile sees, rounded up to a multiple; what a tile's sum is of, v
+   NULL for l; and what key k adds to element (r, col). */
+int reach_keys(const struct sample_tile *t, int row, int unit);
+bool reach_terms(const struct search *search, const struct sample_tile *t, const double **p, const double **v);
+double reach_term(const struct sample_tile *t, const double *p, const double *v, int r, int col, int k);
 int row_of_head(const struct sample_tile *t, enum asc_channel operand, int line);
 int group_of(const struct coding *coding, int row);
 int scale_part_of(const struct coding *coding, int col);
@@ -352,6 +364,11 @@ int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,
                     double *bound);
 
+/* A few roundings more of each element. */
+void rule_loosen(const struct sample_tile *t, const double *want, double *bound, int roundings);
+/* Row r sees columns from .. to - 1 of the tile, by the search's own room. */
+void rule_sees(const struct search *search, struct operands *x, int r, int from, int to);
+
 /* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it. */
 double rule_rounded(const struct rule *rule, double x);
 
@@ -360,11 +377,12 @@ typedef bool rule_gives(struct search *search, const struct rule *rule, const st
                         double *bound);
 typedef void rule_says(const struct sample *s, const struct rule *rule, char *out, size_t bytes);
 rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_forward, operand_forward, score_forward,
-    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward;
+    sum_forward, lanes_forward, splits_forward, formula_forward, carried_forward, half_forward, reach_forward;
 /* HALF_TABLE: what each code of the sample's channel was read as, where all its elements agree. How many are read as
    something else than they are; 0 where they do not agree. */
 int half_table(const struct sample *s, float table[HALF_CODES]);
-rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say;
+rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say,
+    reach_say;
 rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */

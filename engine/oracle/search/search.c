@@ -55,6 +55,8 @@ static int search_begin(struct search *search, const struct search_inputs *input
 
 static void search_end(struct search *search)
 {
+    search_release(search);
+    free(search->blocks);
     for (int i = 0; search->labels && i < search->sample->n; i++)
         free(search->labels[i]);
     free(search->labels);
@@ -176,8 +178,10 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         propose_unguarded(search);
         propose_masked(search);
         propose_readings(search);
-        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++)
+        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++) {
             proposals[i](search);
+            search_release(search);
+        }
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;
     /* Rules that came after it are among those that were tried. */

@@ -51,3 +51,20 @@ double median(double *x, size_t n)
     qsort(x, n, sizeof *x, ascending);
     return x[n / 2];
 }
+
+void *search_room(struct search *search, size_t bytes)
+{
+    void **blocks = realloc(search->blocks, (search->n_blocks + 1) * sizeof *blocks);
+    void *block = blocks ? calloc(bytes ? bytes : 1, 1) : NULL;
+    search->blocks = blocks ? blocks : search->blocks;
+    search->failed |= !block;
+    if (block)
+        search->blocks[search->n_blocks++] = block;
+    return block;
+}
+
+void search_release(struct search *search)
+{
+    while (search->n_blocks > 0)
+        free(search->blocks[--search->n_blocks]);
+}

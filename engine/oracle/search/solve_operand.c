@@ -1,4 +1,5 @@
 /* An operand that scores, or U, were made of, by least squares. */
+#include "engine/oracle/search/propose.h"
 #include "engine/oracle/search/solve.h"
 
 #include "engine/oracle/values.h"
@@ -7,10 +8,11 @@
 #include <string.h>
 
 /* V' of u - alpha u_prev = P V', over all q tiles and heads that meet this kv tile. */
-static bool solve_v(const struct sample *s, const struct sample_tile *t, double *b, unsigned char *known)
+static bool solve_v(struct search *search, const struct sample_tile *t, double *b, unsigned char *known)
 {
+    const struct sample *s = search->sample;
     const int C = t->x.cols, D = t->cols;
-    double *a = calloc((size_t)C * (size_t)C, sizeof *a);
+    double *a = search_room(search, (size_t)C * (size_t)C * sizeof *a);
     int rows = 0;
     for (int k = 0; k < s->n && a; k++) {
         const struct sample_tile *o = &s->tiles[k];
@@ -39,18 +41,19 @@ static bool solve_v(const struct sample *s, const struct sample_tile *t, double 
     }
     if (rows >= C && a)
         solve_symmetric(a, b, C, D, known);
-    free(a);
     return rows >= C && a;
 }
 
 /* K' (or Q') of scores: columns (rows) of S against the rows of Q (K) that they were multiplied with. Only full tiles:
    what is masked tells nothing. */
-static bool solve_score_operand(const struct sample *s, const struct sample_tile *t, bool is_k, double *x,
+static bool solve_score_operand(struct search *search, const struct sample_tile *t, bool is_k, double *x,
                                 unsigned char *known)
 {
+    const struct sample *s = search->sample;
     const int D = t->c->head_dim, n = is_k ? t->cols : t->rows;
-    double *a = calloc((size_t)D * (size_t)D, sizeof *a), *b = calloc((size_t)D * (size_t)n, sizeof *b);
-    unsigned char *solved = calloc((size_t)D, 1);
+    double *a = search_room(search, (size_t)D * (size_t)D * sizeof *a);
+    double *b = search_room(search, (size_t)D * (size_t)n * sizeof *b);
+    unsigned char *solved = search_room(search, (size_t)D);
     int rows = 0;
     for (int k = 0; k < s->n && a && b && solved; k++) {
         const struct sample_tile *o = &s->tiles[k];
@@ -94,14 +97,35 @@ static bool solve_score_operand(const struct sample *s, const struct sample_tile
         for (int d = 0; d < D; d++)
             x[j * D + d] = b[d * n + j];
     memset(known, whole, (size_t)n);
-    free(a);
-    free(b);
-    free(solved);
     return whole;
 }
 
-bool solve_operand(const struct sample *s, enum asc_channel operand, int tile, double *x, unsigned char *known)
+bool solve_operand(struct search *search, enum asc_channel operand, int tile, double *x, unsigned char *known)
 {
-    return operand == asc_v ? solve_v(s, &s->tiles[tile], x, known)
-                            : solve_score_operand(s, &s->tiles[tile], operand == asc_k, x, known);
+    const struct sample_tile *t = &search->sample->tiles[tile];
+    return operand == asc_v ? solve_v(search, t, x, known) : solve_score_operand(search, t, operand == asc_k, x, known);
+}
+
+bool row_gives_scores(const struct sample_tile *t, enum asc_channel operand, int line, const double *row)
+{
+    enum { SCORES = 6, LEAST = 3 };
+    const bool is_k = operand == asc_k;
+    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
+    const int D = t->c->head_dim;
+    const double *own = t->x.of[operand].value + (size_t)line * (size_t)D;
+    int told = 0;
+    for (int k = 0; k < (is_k ? t->rows : t->cols) && told < SCORES; k++) {
+        const size_t at =
+            is_k ? (size_t)k * (size_t)t->cols + (size_t)line : (size_t)line * (size_t)t->cols + (size_t)k;
+        const double *y = t->x.of[is_k ? asc_q : asc_k].value + (size_t)k * (size_t)D;
+        double moved = 0;
+        if (!is_wrong_number(t, at))
+            continue;
+        for (int d = 0; d < D; d++)
+            moved += y[d] * (row[d] - own[d]);
+        if (fabs(t->got[at] - t->want[at] - factor * moved) > 4 * t->bound[at] + 1e-6 * fabs(t->got[at]))
+            return false;
+        told++;
+    }
+    return told >= LEAST;
 }

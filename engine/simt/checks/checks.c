@@ -32,6 +32,7 @@ void checks_free(struct checks *c)
     free(c->warps);
     free(c->probe);
     free(c->filled);
+    free(c->width);
     free(c);
 }
 
@@ -51,6 +52,7 @@ void checks_end_launch(struct worker *const *workers, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         findings_add(&workers[i]->checks->findings);
         findings_clear(&workers[i]->checks->findings);
+        workers[i]->checks->n_mixtures = 0;
     }
     findings_end_launch();
     global_end_launch();
@@ -66,8 +68,9 @@ static bool make_cells(struct checks *c, size_t bytes)
     c->warps = calloc(bytes, sizeof *c->warps);
     c->probe = calloc(bytes, sizeof *c->probe);
     c->filled = calloc(bytes, sizeof *c->filled);
+    c->width = calloc(bytes, sizeof *c->width);
     c->dynamic_bytes = SIZE_MAX;
-    return c->cell && c->sites && c->warps && c->probe && c->filled;
+    return c->cell && c->sites && c->warps && c->probe && c->filled && c->width;
 }
 
 void checks_begin_block(struct worker *w, uint64_t number)

@@ -28,9 +28,62 @@ static void say_race(const struct checks *c, size_t at, bool write, unsigned sel
              write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read");
 }
 
+static struct mixture *mixture_of(struct checks *c, uint32_t reader, uint32_t writer)
+{
+    for (unsigned i = 0; i < c->n_mixtures; i++)
+        if (c->mixture[i].reader == reader && c->mixture[i].writer == writer)
+            return &c->mixture[i];
+    if (c->n_mixtures == MIXTURES_MAX)
+        return NULL;
+    c->mixture[c->n_mixtures] = (struct mixture){.reader = reader, .writer = writer};
+    return &c->mixture[c->n_mixtures++];
+}
+
+/* Two arrays overlap where a line reads, among numbers of its own, halves of longer ones that another line has written
+   for others to read: of some of these writes it knows, so that no barrier is missing. */
+static __attribute__((noinline, cold)) void tell_overlap(struct checks *c, struct mixture *m, size_t at, size_t bytes)
+{
+    char place[PLACE_BYTES];
+    if (m->told || !m->ordered || !m->raced || !m->reads_own || !m->has_reader)
+        return;
+    m->told = true;
+    if (finding_count(c, EVENT_OVERLAP, m->reader, m->writer))
+        finding_tell(c, EVENT_OVERLAP, m->reader, m->writer, stamp_thread(c->stamp),
+                     "reads, among numbers of %zu bytes, %s, a part of one of %u that is read elsewhere: two arrays "
+                     "overlap, and a barrier would not part them",
+                     bytes, place_of(c, at, place), c->width[at]);
+}
+
+static bool is_part(unsigned bytes, unsigned width)
+{
+    return bytes < width && bytes <= 2 && (width == 4 || width == 8);
+}
+
+/* A read of what a store of some width has written. */
+static void meet_widths(struct checks *c, size_t at, size_t bytes, uint32_t site)
+{
+    const unsigned width = c->width[at];
+    const uint32_t w = c->cell[at].w, writer = c->sites[at].w;
+    for (unsigned i = 0; i < c->n_mixtures && width == bytes; i++) {
+        struct mixture *m = &c->mixture[i];
+        m->reads_own |= m->reader == site;
+        m->has_reader |= m->writer == writer && m->reader != site;
+    }
+    struct mixture *m = is_part((unsigned)bytes, width) ? mixture_of(c, site, writer) : NULL;
+    if (!m)
+        return;
+    m->ordered |= stamp_thread(w) == stamp_thread(c->stamp) || is_before(c, w);
+    tell_overlap(c, m, at, bytes);
+}
+
 static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
                                                  bool other_wrote, uint32_t site, uint32_t other_site)
 {
+    struct mixture *m = write == other_wrote ? NULL
+                        : write              ? mixture_of(c, other_site, site)
+                                             : mixture_of(c, site, other_site);
+    if (m)
+        m->raced = true;
     if (!finding_count(c, EVENT_RACE, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
         return;
     char text[400];
@@ -202,6 +255,8 @@ void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint3
             i++;
             continue;
         }
+        if (c->width[i] && !many)
+            meet_widths(c, i, bytes, site);
         const struct cell old = cell[i], new = read_cell(c, i, end, many, site);
         const uint32_t bits = 1u << stamp_warp(old.r) | 1u << stamp_warp(new.r);
         for (; i < end && same(cell[i], old); i++) {
@@ -260,6 +315,7 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
             c->cell[i] = (struct cell){mine, 0};
             c->sites[i].w = site;
             c->filled[i] = kind == WROTE_ASYNC;
+            c->width[i] = kind == WROTE_PLAIN && bytes <= 8 ? (uint8_t)bytes : 0;
         }
     }
 }

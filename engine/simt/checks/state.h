@@ -95,6 +95,17 @@ struct twice {
     unsigned char before[16];
 };
 
+/* A site that has read, as shorter numbers, what another one wrote. */
+struct mixture {
+    uint32_t reader, writer;
+    bool ordered;    /* and knew of the write */
+    bool raced;      /* and did not */
+    bool reads_own;  /* it also reads numbers that were written as long as it reads them */
+    bool has_reader; /* another site reads what the writer has written as it was written */
+    bool told;
+};
+#define MIXTURES_MAX 16u
+
 struct checks {
     /* Of the thread that runs. */
     uint32_t stamp;
@@ -107,9 +118,12 @@ struct checks {
     uint32_t *warps;          /* owned, as cell: where READ_WARPS stands, the warps that read */
     struct cell_probe *probe; /* owned, as cell: the probe that read last, since the last write */
     uint8_t *filled;          /* owned, as cell: 1: a copy wrote last, no store */
-    bool probed;              /* any of this block's did */
-    size_t dynamic_bytes;     /* that the cells stand for; SIZE_MAX: none yet */
-    struct worker *worker;    /* borrowed */
+    uint8_t *width;           /* owned, as cell: bytes of the store that wrote last; 0: it was none */
+    unsigned n_mixtures;
+    struct mixture mixture[MIXTURES_MAX];
+    bool probed;           /* any of this block's did */
+    size_t dynamic_bytes;  /* that the cells stand for; SIZE_MAX: none yet */
+    struct worker *worker; /* borrowed */
     uint64_t block;
     int region; /* of the last global access */
     unsigned n_stores;

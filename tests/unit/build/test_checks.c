@@ -207,6 +207,8 @@ static void races(void **state)
     expect("clean-read-write", NULL, NULL, NULL);
     expect("wide-write", "race", "wide-write", NULL);
     expect("clean-wide-write", NULL, NULL, NULL);
+    expect("overlap", "overlap", "overlap", "a part of one of 4 that is read elsewhere");
+    expect("clean-overlap", NULL, NULL, NULL);
     expect("many-readers", "race", "many-readers", NULL);
     expect("clean-many-readers", NULL, NULL, NULL);
     expect("two-warps", "race", "two-warps", NULL);

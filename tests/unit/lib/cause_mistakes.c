@@ -239,6 +239,11 @@ float dot_product(struct run *run, const struct state *st, const struct tile *t,
         for (int d = 1; d < D; d += 2)
             q[d] = 0;
         break;
+    case S_ONE_OF_EIGHT_PAIRED:
+        for (int d = 7; d < D; d += 8)
+            kept[d] = b[d - 1];
+        b = kept;
+        break;
     case S_TWO_D_SWAPPED:
         q[3] = a[5];
         q[5] = a[3];

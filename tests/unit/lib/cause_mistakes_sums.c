@@ -272,7 +272,8 @@ void mistaken_u(struct run *run, const struct state *st, const struct tile *t, i
                         (s->mistake == U_KEY_DROPPED && c == 5) ||
                         (s->mistake == U_TWO_KEYS_DROPPED && (c == 2 || c == 7)) ||
                         (s->mistake == U_P_MASKED_LATE && is_masked(run, st->row0 + r, t->first + c, RIGHT)) ||
-                        (s->mistake == U_KEY_DROPPED_IN_ODD_ROWS && odd(r) && c == 5);
+                        (s->mistake == U_KEY_DROPPED_IN_ODD_ROWS && odd(r) && c == 5) ||
+                        (s->mistake == U_KEYS_OF_OTHER_ROW && is_masked(run, st->row0 + (r ^ 4), t->first + c, RIGHT));
         if (hit)
             *p = 0;
         if (s->mistake == U_KEY_TWICE && c == 5)

@@ -143,17 +143,22 @@ static void what_is_said_of_others(void **state)
     (void)state;
     static const struct {
         enum mistake mistake;
+        int shape;
         const char *said;
     } rows[] = {
-        {S_SUMMED_IN_BF16, "S is summed in bf16: rounded after every 8 elements"},
-        {S_K_BITS_IN_TURN,
+        {S_SUMMED_IN_BF16, 0, "S is summed in bf16: rounded after every 8 elements"},
+        {S_K_BITS_IN_TURN, 0,
          "K holds columns out of place: bit 0 of the column is bit 0 of the row, bit 0 of the row is bit "
          "1 of the row, bit 1 of the row is bit 0 of the column"},
-        {U_V_PAIRS_TRANSPOSED, "V holds its rows and columns exchanged within blocks of 2 x 2"},
-        {U_SUMMED_IN_BF16, "U is summed in bf16: rounded after every 4 keys"},
+        {U_V_PAIRS_TRANSPOSED, 0, "V holds its rows and columns exchanged within blocks of 2 x 2"},
+        {U_SUMMED_IN_BF16, 0, "U is summed in bf16: rounded after every 4 keys"},
+        {S_ONE_OF_EIGHT_PAIRED, 0, "K holds column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
+        {U_KEYS_OF_OTHER_ROW, 2,
+         "U takes in keys up to the last one that row r - 4 sees, and not up to its own row's in rows with r "
+         "mod 8 >= 4"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct spec s = spec_at(rows[i].mistake, 0, FILL_NORMAL, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct spec s = spec_at(rows[i].mistake, rows[i].shape, FILL_NORMAL, 0);
         struct explanation e;
         assert_true(explain(&s, NULL, &e) >= 0);
         assert_string_equal(e.text, rows[i].said);

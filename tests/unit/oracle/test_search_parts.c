@@ -139,6 +139,31 @@ static void descriptors_are_found(void **state)
     assert_true(found >= 40);
 }
 
+/* Codes of e2m1 that are all read by one table are told by it; a code that is read as two numbers is no matter of a
+   table. */
+static void a_table_of_codes_is_read_off(void **state)
+{
+    (void)state;
+    enum { TILE = 2 * HALF_CODES };
+    const float scale = 0.25f;
+    struct oracle_case c = {.k_codes = {.scale = &scale, .groups = 1, .parts = 1, .tensor = 1}, .bc = 2};
+    double want[TILE], got[TILE];
+    struct sample_tile tile = {.c = &c, .rows = 2, .cols = HALF_CODES, .got = got, .want = want};
+    const struct sample s = {.channel = asc_k, .tiles = &tile, .n = 1};
+    float table[HALF_CODES];
+    for (int i = 0; i < TILE; i++) {
+        const uint8_t code = (uint8_t)(i % HALF_CODES);
+        want[i] = got[i] = 0.25 * dtype_load(DTYPE_E2M1, &code, 0);
+    }
+    assert_int_equal(half_table(&s, table), 0);
+    for (int i = 1; i < TILE; i += HALF_CODES) /* code 1, 0.5, as 0.75, in both rows */
+        got[i] = 0.25 * 0.75;
+    assert_int_equal(half_table(&s, table), 1);
+    assert_true(table[1] == 0.75f && table[2] == 1);
+    got[1] = 0.25;
+    assert_int_equal(half_table(&s, table), 0);
+}
+
 static void expect_term(int (*in)(int x), enum condition condition, int a, int b)
 {
     uint8_t sides[2][COUNT];
@@ -249,6 +274,7 @@ int main(void)
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
         cmocka_unit_test(descriptors_are_found),
+        cmocka_unit_test(a_table_of_codes_is_read_off),
         cmocka_unit_test(conditions_are_found),
         cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),

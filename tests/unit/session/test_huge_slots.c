@@ -41,12 +41,12 @@ static int counted_trace_state(const struct trace *t, int slot, int kv)
 enum { BC = 8, DIM = 8 };
 
 /* One slot that nobody wrote, of zeros. */
-static struct trace *one_slot(int kv_tiles, int kv_splits)
+static struct trace *one_slot(int kv_tiles, int kv_splits, int rows)
 {
     const struct asc_problem p = {.batch = 1,
                                   .heads = 1,
                                   .kv_heads = 1,
-                                  .q_len = 1,
+                                  .q_len = rows,
                                   .kv_len = kv_tiles * BC,
                                   .head_dim = DIM,
                                   .head_dim_v = DIM,
@@ -56,7 +56,7 @@ static struct trace *one_slot(int kv_tiles, int kv_splits)
                                   .k_dtype = DTYPE_F32,
                                   .v_dtype = DTYPE_F32,
                                   .scale = 1};
-    const struct asc_plan plan = {.br = 1, .bc = BC, .threads = 32, .kv_splits = kv_splits};
+    const struct asc_plan plan = {.br = rows, .bc = BC, .threads = 32, .kv_splits = kv_splits};
     const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};
     const int32_t slots[1][3] = {{0, 0, 0}};
     struct layout_types types = {.o = DTYPE_F32};
@@ -64,7 +64,7 @@ static struct trace *one_slot(int kv_tiles, int kv_splits)
     struct err err = {0};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = ch == asc_m ? DTYPE_F32 : -1;
-    float *zeros = calloc((size_t)p.kv_len * DIM, sizeof *zeros);
+    float *zeros = calloc((size_t)(p.kv_len + rows) * DIM, sizeof *zeros);
     assert_non_null(zeros);
     if (trace_create(&p, &plan, &conventions, &types, slots, 1, zeros, zeros, zeros, &t, &err) != 0)
         fail_msg("%s: %s", err.where, err.message);
@@ -78,7 +78,7 @@ static void last_tile_first(void **state)
 {
     enum { TILES = 20000 };
     (void)state;
-    struct trace *t = one_slot(TILES, 0);
+    struct trace *t = one_slot(TILES, 0, 1);
     unsigned char *mapped = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
     int *order = calloc(TILES, sizeof *order);
     assert_true(mapped != MAP_FAILED);
@@ -97,12 +97,43 @@ static void last_tile_first(void **state)
     trace_free(t);
 }
 
+/* Warps that leave tiles out run apart: which tile came first their rows say, not who was first of all. */
+static void rows_say_which_came_first(void **state)
+{
+    enum { TILES = 3, ROWS = 2 };
+    (void)state;
+    static const float m[2][TILES][ROWS] = {{{1, 0}, {2, 5}, {3, 6}}, {{1, 4}, {2, 3}, {3, 0}}}; /* 0: left out */
+    static const int wanted[2][TILES] = {{0, 1, 2}, {1, 0, 2}};
+    for (int i = 0; i < 2; i++) {
+        struct trace *t = one_slot(TILES, 0, ROWS);
+        unsigned char *mapped = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+        int order[TILES];
+        assert_true(mapped != MAP_FAILED);
+        for (int kv = 0; kv < TILES; kv++) {
+            static const uint64_t stamps[] = {3, 1,
+                                              2}; /* the second warp has two tiles behind it when the first begins */
+            memcpy(mapped + ((const unsigned char *)trace_stamps(t, asc_m, 0, kv) - t->bytes), &stamps[kv],
+                   sizeof stamps[kv]);
+            for (int row = 0; row < ROWS; row++)
+                if (m[i][kv][row] > 0)
+                    memcpy(mapped + ((const unsigned char *)trace_tile(t, asc_m, 0, kv).data - t->bytes) +
+                               (size_t)row * sizeof(float),
+                           &m[i][kv][row], sizeof(float));
+        }
+        assert_int_equal(visiting_order(t, 0, order), TILES);
+        for (int kv = 0; kv < TILES; kv++)
+            assert_int_equal(order[kv], wanted[i][kv]);
+        munmap(mapped, t->n_bytes);
+        trace_free(t);
+    }
+}
+
 /* How many splits there are is asked at every one of them. */
 static void as_many_splits_as_tiles(void **state)
 {
     enum { TILES = 20000 };
     (void)state;
-    struct trace *t = one_slot(TILES, TILES);
+    struct trace *t = one_slot(TILES, TILES, 1);
     struct slot_case c;
     int splits = 0;
     assert_int_equal(slot_case_make(t, 0, &c), 0);
@@ -124,7 +155,7 @@ static void every_split_takes_its_own(void **state)
 {
     enum { TILES = 12500 };
     (void)state;
-    struct trace *t = one_slot(TILES, TILES);
+    struct trace *t = one_slot(TILES, TILES, 1);
     struct judge_scratch *scratch = judge_scratch_new();
     struct tile_verdicts *verdicts = calloc((size_t)TILES * ASC_CHANNELS, sizeof *verdicts);
     struct case_step *steps = calloc(TILES, sizeof *steps);
@@ -202,7 +233,7 @@ static void lists_are_what_is_asked(void **state)
 static struct session *open_huge(int kv_tiles)
 {
     char path[TEMPORARY];
-    struct trace *t = one_slot(kv_tiles, 0);
+    struct trace *t = one_slot(kv_tiles, 0, 1);
     struct session *s = NULL;
     struct err err = {0};
     const int fd = mkstemp(temporary(path, "huge"));
@@ -276,9 +307,13 @@ static void values_of_a_tile_come_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_tile_first),           cmocka_unit_test(as_many_splits_as_tiles),
-        cmocka_unit_test(every_split_takes_its_own), cmocka_unit_test(lists_are_what_is_asked),
-        cmocka_unit_test(progress_within_a_slot),    cmocka_unit_test(values_of_a_tile_come_later),
+        cmocka_unit_test(last_tile_first),
+        cmocka_unit_test(rows_say_which_came_first),
+        cmocka_unit_test(as_many_splits_as_tiles),
+        cmocka_unit_test(every_split_takes_its_own),
+        cmocka_unit_test(lists_are_what_is_asked),
+        cmocka_unit_test(progress_within_a_slot),
+        cmocka_unit_test(values_of_a_tile_come_later),
     };
     return cmocka_run_group_tests_name("huge_slots", tests, NULL, NULL);
 }

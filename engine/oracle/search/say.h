@@ -1,0 +1,25 @@
+/* Parts of sentences: each adds to what `out` has. */
+#ifndef SEARCH_SAY_H
+#define SEARCH_SAY_H
+
+#include "engine/oracle/search/rule.h"
+
+void say_add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What a condition is of: "rows with r mod 4 >= 2". */
+struct noun {
+    const char *one, *many, *letter;
+};
+void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes);
+void say_term(const struct term *t, char *out, size_t bytes);
+
+/* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay, of an index whose lower `low` bits are
+   `lower` and the others the row. */
+void say_moved_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes);
+/* The same, or what such a map is known as: exchanged within blocks, another swizzle. */
+void say_bits(const struct map *map, int low, const char *lower, char *out, size_t bytes);
+/* "row r - 8 in rows with r mod 16 >= 8" where one bit of the row is the same number for all, and all others stay. */
+bool say_set_bit(const struct map *map, int low, char *out, size_t bytes);
+
+rule_says rows_say, scale_say, seen_say, weight_say;
+
+#endif
