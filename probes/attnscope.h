@@ -176,7 +176,6 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
                 auto asc_now = ::asc_open(asc_ch, asc_here, asc_kv, __LINE__);                                         \
                 if (asc_records) {                                                                                     \
                     ::asc_probe(asc_now, (row), 0, __VA_ARGS__);                                                       \
-                    ::asc_sign(asc_now, (row), 0, 0);                                                                  \
                     ::asc_close(asc_ch, asc_here, asc_kv, asc_now);                                                    \
                 } else {                                                                                               \
                     ::asc_feed(asc_now, (row), 0, __VA_ARGS__);                                                        \

@@ -56,6 +56,9 @@ template <class Where> struct asc_rows_visit {
     const asc_rows<Where> &at;
     int32_t channel, kv, line, touched[ASC_TOUCHED]; /* slots; -1: none */
     uint32_t dropped, mistyped;
+#if ASC_WRITERS
+    uint32_t number; /* of the probe's next value */
+#endif
 #if ASC_MODE == 2
     bool fed; /* this channel is, if maybe not in each of these q tiles */
     uint32_t unfed;
@@ -144,7 +147,13 @@ ASC_DEVICE void asc_with_row(asc_rows_visit<Where> &visit, uint32_t row, bool re
     if (there.place.slot == -1)
         return;
     asc_visit one = asc_visit_of(visit.channel, there.place, visit.kv, visit.line);
+#if ASC_WRITERS
+    one.number = visit.number;
+#endif
     work(one, static_cast<uint32_t>(there.row));
+#if ASC_WRITERS
+    visit.number = one.number;
+#endif
     asc_take_counts(visit, one);
     if (records && one.values)
         asc_touch(visit, there.place.slot);
@@ -168,16 +177,6 @@ ASC_DEVICE void asc_record_two(asc_rows_visit<Where> &visit, uint32_t row, uint3
     }
     asc_record(visit, row, col, value);
     asc_record(visit, next_row, next_col, next);
-}
-
-/* As the one of a single visit. */
-template <class Where>
-ASC_DEVICE void asc_sign([[maybe_unused]] asc_rows_visit<Where> &visit, [[maybe_unused]] uint32_t row,
-                         [[maybe_unused]] uint32_t col, [[maybe_unused]] uint32_t number)
-{
-#if ASC_WRITERS
-    asc_with_row(visit, row, false, [&](asc_visit &one, uint32_t at) { asc_sign(one, at, col, number); });
-#endif
 }
 
 #if ASC_MODE == 2
@@ -220,18 +219,17 @@ ASC_DEVICE void asc_compare(int channel, const asc_rows<Where> &at, int32_t kv, 
 
 /* Values go straight to memory: those of a warp belong to several tiles, and a window of staging.h to one. */
 template <class Where, class Row, class Col, class Value>
-ASC_DEVICE void asc_record_all(asc_rows_visit<Where> &visit, const int n, Row row, Col col, Value value, int first = 0)
+ASC_DEVICE void asc_record_all(asc_rows_visit<Where> &visit, const int n, Row row, Col col, Value value)
 {
     using Element = typename asc_plain<decltype(value(0))>::type;
     if (asc_of_keys(visit.channel)) {
-        asc_each_tile(visit, [&](asc_visit &one) { asc_record_all(one, n, row, col, value, first); });
+        asc_each_tile(visit, [&](asc_visit &one) { asc_record_all(one, n, row, col, value); });
         return;
     }
     ASC_UNROLL for (int i = 0; i + 1 < n; i += 2)
         asc_record_two<Element>(visit, row(i), col(i), row(i + 1), col(i + 1), value(i), value(i + 1));
     if (n % 2)
         asc_record(visit, row(n - 1), col(n - 1), value(n - 1));
-    asc_sign_all(visit, n, row, col, first);
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif

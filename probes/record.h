@@ -25,7 +25,7 @@
 /* 1: who records an element is kept beside it, where the trace has room for that. On a GPU that is another store for
    each value: capture.writers = on builds it so. */
 #ifndef ASC_WRITERS
-#ifdef ASC_NVCC
+#if defined(ASC_NVCC) || (defined(SIMT_CHECKS) && SIMT_CHECKS)
 #define ASC_WRITERS 0
 #else
 #define ASC_WRITERS 1
@@ -188,8 +188,8 @@ struct asc_visit {
     int channel, recorders; /* who has recorded here before (simt_records) */
 #endif
 #if ASC_WRITERS
-    uint32_t *writers; /* of the tile, see abi.h; NULL: they are not kept */
-    uint32_t who;      /* this thread at this line */
+    uint32_t *writers;     /* of the tile, see abi.h; NULL: they are not kept */
+    uint32_t line, number; /* of the probe; of its next value */
 #endif
 #if ASC_MODE == 2
     const unsigned char *fed; /* [rows][cols] of dtype; NULL: this channel is not fed */
@@ -228,16 +228,15 @@ ASC_CALLED unsigned char *asc_tile_begin(int channel, int32_t slot, int32_t kv)
     return asc_state.trace + map.offset + slot * map.slot_stride + kv * map.kv_stride;
 }
 
-#if ASC_WRITERS
+#if ASC_WRITERS && defined(ASC_NVCC)
 /* Where who records a tile is kept, with this block noted; NULL: nowhere. */
 ASC_CALLED uint32_t *asc_writers_begin(int channel, int32_t slot, int32_t kv)
 {
     const asc_stamp_map &map = asc_state.stamp[channel];
     if (!map.writers)
         return nullptr;
-    uint32_t *const writers =
-        reinterpret_cast<uint32_t *>(asc_state.stamps + map.writers + slot * map.writers_slot_stride +
-                                     (asc_per_kv(channel) ? kv : 0) * map.writers_kv_stride);
+    uint32_t *const writers = reinterpret_cast<uint32_t *>(asc_state.stamps + map.writers +
+                                                           slot * map.writers_slot_stride + kv * map.writers_kv_stride);
     const uint32_t x = blockIdx.x + 1, y = blockIdx.y, z = blockIdx.z;
     if (writers[0] && (writers[0] != x || writers[1] != y || writers[2] != z)) {
         writers[0] = ASC_WRITER_BLOCKS;
@@ -247,6 +246,12 @@ ASC_CALLED uint32_t *asc_writers_begin(int channel, int32_t slot, int32_t kv)
         writers[2] = z;
     }
     return writers;
+}
+#elif ASC_WRITERS
+/* On the CPU these are called, not inlined: code that stands at every value costs more to compile than to run. */
+ASC_DEVICE uint32_t *asc_writers_begin(int channel, int32_t slot, int32_t kv)
+{
+    return simt_writers(asc_state.stamps, asc_state.stamp + channel, slot, kv);
 }
 #endif
 
@@ -265,8 +270,8 @@ ASC_DEVICE asc_visit asc_visit_of(int channel, asc_place place, int32_t kv, [[ma
             simt_records(static_cast<size_t>(visit.values - asc_state.trace), asc_per_kv(channel) ? kv : -1);
 #endif
 #if ASC_WRITERS
-    visit.writers = visit.values ? asc_writers_begin(channel, place.slot, kv) : nullptr;
-    visit.who = (line & 1023u) << ASC_WRITER_LINE | (asc_thread() & 1023u);
+    visit.writers = visit.values ? asc_writers_begin(channel, place.slot, asc_per_kv(channel) ? kv : 0) : nullptr;
+    visit.line = line;
 #endif
 #if ASC_MODE == 2
     if (visit.values && asc_state.feed >> channel & 1u)
@@ -281,17 +286,11 @@ ASC_DEVICE asc_visit asc_open(int channel, asc_place place, int32_t kv, int line
     return asc_visit_of(channel, place, kv, line);
 }
 
-/* This thread has recorded an element, as value `number` of its probe; ASC_WRITER_SHARED - 1: from memory that threads
-   share. */
-ASC_DEVICE void asc_sign([[maybe_unused]] const asc_visit &visit, [[maybe_unused]] uint32_t row,
-                         [[maybe_unused]] uint32_t col, [[maybe_unused]] uint32_t number)
+/* What follows lies in memory that threads share. */
+template <class Visit> ASC_DEVICE void asc_sign_shared([[maybe_unused]] Visit &visit)
 {
 #if ASC_WRITERS
-    if (visit.writers && row < visit.rows && col < visit.cols)
-        visit.writers[ASC_WRITER_HEAD + row * visit.cols + col] =
-            (number + 1 < ASC_WRITER_FAR || number + 1 == ASC_WRITER_SHARED ? number + 1 : ASC_WRITER_FAR)
-                << ASC_WRITER_NUMBER |
-            visit.who;
+    visit.number = ASC_WRITER_SHARED_FROM;
 #endif
 }
 
@@ -324,10 +323,34 @@ template <class Element> ASC_DEVICE void asc_meet(int channel, int recorders, co
 }
 #endif
 
+/* This thread records an element that has a place: the next one of its probe. */
+ASC_DEVICE void asc_sign([[maybe_unused]] const asc_visit &visit, [[maybe_unused]] uint32_t row,
+                         [[maybe_unused]] uint32_t col, [[maybe_unused]] uint32_t number)
+{
+#if ASC_WRITERS && defined(ASC_NVCC)
+    const uint32_t shown = number >= ASC_WRITER_SHARED_FROM ? ASC_WRITER_SHARED : min(number + 1, ASC_WRITER_FAR);
+    if (visit.writers)
+        visit.writers[ASC_WRITER_HEAD + row * visit.cols + col] =
+            shown << ASC_WRITER_NUMBER | (visit.line & 1023u) << ASC_WRITER_LINE | (asc_thread() & 1023u);
+#elif ASC_WRITERS
+    simt_sign(visit.writers, row * visit.cols + col, number, visit.line);
+#endif
+}
+ASC_DEVICE uint32_t asc_next_number([[maybe_unused]] asc_visit &visit)
+{
+#if ASC_WRITERS
+    return visit.number++;
+#else
+    return 0;
+#endif
+}
+
 template <class Element> ASC_DEVICE void asc_record(asc_visit &visit, uint32_t row, uint32_t col, const Element &value)
 {
+    const uint32_t number = asc_next_number(visit);
     if (asc_has_no_place<Element>(visit, row, col))
         return;
+    asc_sign(visit, row, col, number);
     Element *const there = reinterpret_cast<Element *>(visit.values) + static_cast<size_t>(row) * visit.cols + col;
 #ifndef ASC_NVCC
     asc_meet(visit.channel, visit.recorders, there, value);
@@ -345,7 +368,6 @@ ASC_DEVICE void asc_record_value(Visit &visit, int channel, uint32_t row, uint32
         asc_record(visit, row, col, value);
     else
         visit.mistyped++;
-    asc_sign(visit, row, col, 0);
 }
 
 /* The type of what value(...) gives. */
@@ -389,6 +411,8 @@ ASC_DEVICE void asc_record_two(asc_visit &visit, uint32_t row, uint32_t col, uin
     if (asc_type<Element>::dtype == visit.dtype && row < visit.rows && next_row == row && next_col < visit.cols &&
         next_col == col + 1 && at % 2 == 0) {
         *reinterpret_cast<two *>(reinterpret_cast<Element *>(visit.values) + at) = two{{value, next}};
+        asc_sign(visit, row, col, asc_next_number(visit));
+        asc_sign(visit, next_row, next_col, asc_next_number(visit));
         return;
     }
 #endif
@@ -488,11 +512,9 @@ ASC_DEVICE void asc_share(Visit &visit, int rows, int cols, int thread, int thre
 {
     using Element = typename asc_plain<decltype(value(0, 0))>::type;
     const int all = rows * cols;
+    asc_sign_shared(visit);
     for (int e = 2 * thread; e < all; e += 2 * threads) {
         const int row = e / cols, col = e % cols, next_row = (e + 1) / cols, next_col = (e + 1) % cols;
-        asc_sign(visit, row, col, ASC_WRITER_SHARED - 1);
-        if (e + 1 < all)
-            asc_sign(visit, next_row, next_col, ASC_WRITER_SHARED - 1);
         if (e + 1 == all) {
             asc_probe(visit, row, col, value(row, col));
             return;

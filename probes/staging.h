@@ -108,17 +108,8 @@ ASC_DEVICE void asc_record_staged(asc_visit &visit, unsigned char *window, const
 }
 #endif
 
-template <class Visit, class Row, class Col>
-ASC_DEVICE void asc_sign_all([[maybe_unused]] Visit &visit, [[maybe_unused]] const int n, [[maybe_unused]] Row row,
-                             [[maybe_unused]] Col col, [[maybe_unused]] int first)
-{
-#if ASC_WRITERS
-    ASC_UNROLL for (int i = 0; i < n; i++) asc_sign(visit, row(i), col(i), first + i);
-#endif
-}
-
 template <class Row, class Col, class Value>
-ASC_DEVICE void asc_record_each(asc_visit &visit, const int n, Row row, Col col, Value value, int first)
+ASC_DEVICE void asc_record_each(asc_visit &visit, const int n, Row row, Col col, Value value)
 {
     using Element = typename asc_plain<decltype(value(0))>::type;
     bool staged = false;
@@ -131,23 +122,27 @@ ASC_DEVICE void asc_record_each(asc_visit &visit, const int n, Row row, Col col,
     }
 #endif
     if (staged) {
-        ASC_UNROLL for (int i = 0; i < n; i++) asc_has_no_place<Element>(visit, row(i), col(i));
+        ASC_UNROLL for (int i = 0; i < n; i++)
+        {
+            const uint32_t number = asc_next_number(visit);
+            if (!asc_has_no_place<Element>(visit, row(i), col(i)))
+                asc_sign(visit, row(i), col(i), number);
+        }
     } else {
         ASC_UNROLL for (int i = 0; i + 1 < n; i += 2)
             asc_record_two<Element>(visit, row(i), col(i), row(i + 1), col(i + 1), value(i), value(i + 1));
         if (n % 2)
             asc_record(visit, row(n - 1), col(n - 1), value(n - 1));
     }
-    asc_sign_all(visit, n, row, col, first);
 #if ASC_MODE == 2
     ASC_UNROLL for (int i = 0; i < n; i++) asc_feed(visit, row(i), col(i), value(i));
 #endif
 }
 
 /* Records (and feeds) value(0) .. value(n - 1) at (row(i), col(i)). n is a constant once this is inlined, so that value
-   may stand for an array in registers. first: which value of the probe value(0) is. */
+   may stand for an array in registers. */
 template <class Row, class Col, class Value>
-ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value, int first = 0)
+ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, Value value)
 {
 #ifdef ASC_NVCC
     /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
@@ -164,7 +159,7 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
             ASC_UNROLL for (int i = 0; i < all; i++) kept[i] = value(from + i);
             asc_record_each(
                 visit, unknown, [&](int i) { return row(from + i); }, [&](int i) { return col(from + i); },
-                [&](int i) -> typename There::type { return kept[i]; }, first + from);
+                [&](int i) -> typename There::type { return kept[i]; });
 #if ASC_MODE == 2
             if constexpr (There::may_change)
                 ASC_UNROLL for (int i = 0; i < all; i++) value(from + i) = kept[i];
@@ -173,7 +168,7 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
         return;
     }
 #endif
-    asc_record_each(visit, n, row, col, value, first);
+    asc_record_each(visit, n, row, col, value);
 }
 
 /* Where a lane's element i lies in a fragment. CUDA does not say; on sm_90 it lies as in mma.m16n8
@@ -219,15 +214,14 @@ template <class Element> ASC_DEVICE Element &asc_fragment_element(Element (&frag
 }
 
 template <class Visit, class Fragment>
-ASC_DEVICE void asc_record_fragments(Visit &visit, int row0, int col0, const int n, Fragment *fragments, int first = 0)
+ASC_DEVICE void asc_record_fragments(Visit &visit, int row0, int col0, const int n, Fragment *fragments)
 {
     using map = asc_fragment<typename asc_plain<Fragment>::type>;
     const int lane = asc_thread() % 32;
     asc_record_all(
         visit, n * map::elements, [&](int i) { return row0 + map::row(lane, i % map::elements); },
         [&](int i) { return col0 + i / map::elements * map::cols + map::col(lane, i % map::elements); },
-        [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); },
-        first);
+        [&](int i) -> decltype(auto) { return asc_fragment_element(fragments[i / map::elements], i % map::elements); });
 }
 
 template <class Visit, class Fragment>
@@ -259,8 +253,7 @@ ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&
 template <class Visit, class Element, int Rows, int Count>
 ASC_DEVICE void asc_record_fragment(Visit &visit, int row0, int col0, Element (&fragments)[Rows][Count][4])
 {
-    ASC_UNROLL for (int i = 0; i < Rows; i++)
-        asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i], 4 * Count * i);
+    ASC_UNROLL for (int i = 0; i < Rows; i++) asc_record_fragments(visit, row0 + 16 * i, col0, Count, fragments[i]);
 }
 
 /* As ASC_RECORD_ROW for n rows: of lanes that hold copies the one where `records` is true records, those of the others
@@ -279,10 +272,9 @@ ASC_DEVICE void asc_record_rows(int channel, const Place &place, int32_t kv, int
     auto now = asc_open(channel, place, kv, line);
     ASC_UNROLL for (int i = 0; i < n; i++)
     {
-        if (records) {
+        if (records)
             asc_probe(now, row(i), 0, value(i));
-            asc_sign(now, row(i), 0, i);
-        } else
+        else
             asc_feed(now, row(i), 0, value(i));
     }
     if (records)

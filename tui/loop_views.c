@@ -17,6 +17,8 @@ void loop_open_view(struct loop *l, enum view_id view)
     if (l->n_back == MAX_BACK)
         memmove(l->back, l->back + 1, (size_t)--l->n_back * sizeof *l->back);
     l->back[l->n_back++] = l->view;
+    if (view == VIEW_OVERVIEW)
+        l->n_back = 0; /* there is no way back from it: Esc stops what is under way */
     l->vs.about = l->view;
     l->view = view;
     loop_stand(l);

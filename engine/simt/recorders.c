@@ -171,6 +171,42 @@ int simt_copies(size_t offset, int kv)
     return who;
 }
 
+/* Blocks of other workers may be at the same tile: one of them finds the other. */
+static void sign_block(uint32_t *head, const struct simt_dim *block)
+{
+    const uint32_t own = block->x + 1, there = __atomic_load_n(head, __ATOMIC_RELAXED);
+    if (there && (there != own || head[1] != block->y || head[2] != block->z)) {
+        __atomic_store_n(head, ASC_WRITER_BLOCKS, __ATOMIC_RELAXED);
+        return;
+    }
+    head[1] = block->y;
+    head[2] = block->z;
+    __atomic_store_n(head, own, __ATOMIC_RELAXED);
+}
+
+uint32_t *simt_writers(unsigned char *stamps, const struct asc_stamp_map *map, int slot, int kv)
+{
+    if (!map->writers)
+        return NULL;
+    uint32_t *head = (uint32_t *)(void *)(stamps + map->writers + (uint64_t)slot * map->writers_slot_stride +
+                                          (uint64_t)kv * map->writers_kv_stride);
+    if (simt_tls.worker)
+        sign_block(head, &simt_tls.worker->block);
+    return head;
+}
+
+void simt_sign(uint32_t *writers, uint32_t element, uint32_t number, uint32_t line)
+{
+    const struct fiber *self = simt_tls.self;
+    const uint32_t thread = self ? (uint32_t)(self - simt_tls.worker->fiber) : 0;
+    const uint32_t shown = number >= ASC_WRITER_SHARED_FROM ? ASC_WRITER_SHARED
+                           : number + 1 < ASC_WRITER_FAR    ? number + 1
+                                                            : ASC_WRITER_FAR;
+    if (writers)
+        writers[ASC_WRITER_HEAD + element] =
+            shown << ASC_WRITER_NUMBER | (line & 1023u) << ASC_WRITER_LINE | (thread & 1023u);
+}
+
 static void two_recorders(int channel)
 {
     const struct fiber *self = simt_tls.self;

@@ -104,7 +104,7 @@ struct trace *hand_made_empty(const struct hand_made *made)
     const struct asc_problem p = problem_of(made);
     const struct asc_plan plan = {.br = made->tile, .bc = made->tile, .threads = 128};
     const struct asc_conventions conventions = {.s_unit = ASC_UNIT_SCALED, .m_unit = ASC_UNIT_SCALED};
-    struct layout_types types = {.o = DTYPE_F16};
+    struct layout_types types = {.o = DTYPE_F16, .writers = made->writers};
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
     types.channel[asc_q] = types.channel[asc_k] = types.channel[asc_v] = types.channel[asc_o] = DTYPE_F16;
@@ -145,6 +145,13 @@ static struct tile tile_of(struct writer *w, enum asc_channel ch, int slot, int 
     uint64_t *stamps = writable(w, trace_stamps(w->t, ch, slot, kv));
     for (int warp = 0; warp < w->t->layout.warps; warp++)
         stamps[warp] = ++w->stamp;
+    const struct asc_stamp_map *map = &w->t->layout.stamp[ch];
+    uint32_t *writers = (uint32_t *)(void *)(w->bytes + map->writers + (uint64_t)slot * map->writers_slot_stride +
+                                             (uint64_t)kv * map->writers_kv_stride);
+    for (uint32_t i = 0; map->writers && i < (uint32_t)(tile.rows * tile.cols); i++) {
+        writers[0] = 2 + 1;
+        writers[ASC_WRITER_HEAD + i] = (i / 128 + 1) << ASC_WRITER_NUMBER | 13u << ASC_WRITER_LINE | i % 128;
+    }
     tile.data = writable(w, tile.data);
     return tile;
 }

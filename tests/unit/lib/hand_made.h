@@ -20,7 +20,8 @@ struct hand_made {
     int ends_slot; /* the run ends in this slot, before kv tile ends_kv; both 0: it comes to its end */
     int ends_kv;
     bool causal;
-    bool healed; /* what comes after the mistake goes on with right values, as in an isolated run */
+    bool writers; /* element i of a tile is recorded by thread i % 128 of block (2,0,0) */
+    bool healed;  /* what comes after the mistake goes on with right values, as in an isolated run */
 };
 
 /* The run of most screens: 8 heads of 8 x 8 tiles. */

@@ -455,6 +455,14 @@ static void interrupt_cancels_and_q_leaves(void **state)
     assert_true(screen_wait(&s, "(x stops)"));
     screen_send(&s, "c");
     assert_true(screen_wait(&s, "a run is in progress: x stops it"));
+    screen_send(&s, "T");
+    assert_true(screen_wait(&s, "q back"));
+    screen_send(&s, "O");
+    assert_true(screen_wait(&s, "q quit"));
+    screen_send(&s, "\033"); /* on the overview, however one came there */
+    assert_true(screen_wait_gone(&s, "(x stops)"));
+    screen_send(&s, "r");
+    assert_true(screen_wait(&s, "(x stops)"));
     screen_send(&s, "\003");
     assert_true(screen_wait_gone(&s, "(x stops)"));
     screen_send(&s, "\003");

@@ -194,6 +194,38 @@ static struct session *shuffled(void)
     return s;
 }
 
+/* Who recorded the element under the cursor, and all of a tile as a picture; where that is not known nothing is said.
+ */
+static void who_recorded_it(void **state)
+{
+    (void)state;
+    struct hand_made made = hand_made_usual;
+    made.writers = true;
+    struct session *s = hand_made_run(&made), *without = failing();
+    hand_made_go(s, (struct cursor){.channel = asc_s, .row = 2, .col = 3});
+    hand_made_go(without, s->at.cursor);
+    char words[128];
+    const int element = 2 * made.tile + 3;
+    snprintf(words, sizeof words, "recorded by block (2,0,0) warp %d lane %d (thread %d), value %d, v2b_scalar.cu:13",
+             element % 128 / 32, element % 32, element % 128, element / 128);
+    assert_true(golden_has(s, VIEW_TILE, 100, 30, words));
+    assert_true(golden_has(s, VIEW_OPERANDS, 80, 24, words));
+    assert_false(golden_has(without, VIEW_TILE, 100, 30, "recorded by"));
+    struct view_state vs = {.paint = 0}, other = vs;
+    for (int i = 0; i < 5; i++) {
+        view_act(VIEW_PICTURE, s, 80, 24, &vs, ACTION_CYCLE_SHOWN, 1);
+        view_act(VIEW_PICTURE, without, 80, 24, &other, ACTION_CYCLE_SHOWN, 1);
+    }
+    char *text = golden_draw(s, VIEW_PICTURE, 80, 24, false, &vs);
+    assert_non_null(strstr(text, "recorded by warp"));
+    free(text);
+    text = golden_draw(without, VIEW_PICTURE, 80, 24, false, &other);
+    assert_non_null(strstr(text, "from row"));
+    free(text);
+    session_free(s);
+    session_free(without);
+}
+
 /* Without colors: as many dots as it is wrong, the signs of what is no number, a legend. */
 static void picture(void **state)
 {
@@ -373,6 +405,7 @@ int main(void)
         cmocka_unit_test(no_operands),
         cmocka_unit_test(operands_that_are_no_numbers),
         cmocka_unit_test(rulers),
+        cmocka_unit_test(who_recorded_it),
         cmocka_unit_test(picture),
         cmocka_unit_test(cells_of_a_picture),
         cmocka_unit_test(findings),
