@@ -1,5 +1,5 @@
-// The forward kernel of CUTLASS's example of fused attention for Hopper, 88_hopper_fmha, launched as its device layer does. It has
-// no probes: O and LSE are judged.
+// The forward kernel of CUTLASS's example of fused attention for Hopper, 88_hopper_fmha, launched as its device layer
+// does. It has no probes: O and LSE are judged.
 #include "attnscope_cute.h"
 
 #ifdef SIMT_HOST
@@ -25,9 +25,10 @@ template <class Element, int D> static void run_fmha(asc_run &run)
 {
     constexpr int br = 128, bc = D == 64 ? 64 : 128;
     using Stride = cute::tuple<int, _1, cute::tuple<int, int>>;
-    using Kernel = typename cutlass::fmha::kernel::FmhaBuilder<
-        Element, float, float, Shape<Int<br>, Int<bc>, Int<D>>, Stride, Stride, Stride,
-        cutlass::fmha::collective::ResidualFusion, cutlass::gemm::KernelTmaWarpSpecializedCooperative>::Kernel;
+    using Kernel =
+        typename cutlass::fmha::kernel::FmhaBuilder<Element, float, float, Shape<Int<br>, Int<bc>, Int<D>>, Stride,
+                                                    Stride, Stride, cutlass::fmha::collective::ResidualFusion,
+                                                    cutlass::gemm::KernelTmaWarpSpecializedCooperative>::Kernel;
     const asc_problem &p = run.problem;
     run.plan.br = br, run.plan.bc = bc;
     /* Before the run there are no arrays, and TMA wants an address. */
@@ -37,7 +38,8 @@ template <class Element, int D> static void run_fmha(asc_run &run)
     const auto strides = [](const asc_strides &s) {
         return Stride{static_cast<int>(s.row), _1{}, {static_cast<int>(s.batch), static_cast<int>(s.head)}};
     };
-    const Stride q = strides(asc_strides_of(&p, p.heads, p.q_len)), k = strides(asc_strides_of(&p, p.kv_heads, p.kv_len));
+    const Stride q = strides(asc_strides_of(&p, p.heads, p.q_len)),
+                 k = strides(asc_strides_of(&p, p.kv_heads, p.kv_len));
     cutlass::KernelHardwareInfo hardware;
     hardware.sm_count = 132;
     const typename Kernel::Arguments arguments{
@@ -47,8 +49,8 @@ template <class Element, int D> static void run_fmha(asc_run &run)
         hardware};
     run.need(Kernel::can_implement(arguments), "the kernel does not take it");
     const auto params = Kernel::to_underlying_arguments(arguments, nullptr);
-    cutlass::device_kernel<Kernel><<<Kernel::get_grid_shape(params), Kernel::get_block_shape(), Kernel::SharedStorageSize,
-                                     static_cast<cudaStream_t>(run.stream)>>>(params);
+    cutlass::device_kernel<Kernel><<<Kernel::get_grid_shape(params), Kernel::get_block_shape(),
+                                     Kernel::SharedStorageSize, static_cast<cudaStream_t>(run.stream)>>>(params);
 }
 
 ASC_KERNEL(fmha)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUTLASS's example of fused attention for Hopper, 88_hopper_fmha, as it is published, under attnscope: CUTLASS_SOURCE names
-CUTLASS's repository, or csrc/cutlass of the package flash-attn on PyPI. Its kernel has no probes, so O and LSE are judged:
-what is right is found clean, what is planted is found. Without the folder the tests are skipped."""
+CUTLASS's repository, or cutlass_library/source of the package nvidia-cutlass on PyPI. Its kernel has no probes, so O and LSE
+are judged: what is right is found clean, what is planted is found. Without the folder the tests are skipped."""
 
 import os
 import shutil
