@@ -161,8 +161,9 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
                 visit, unknown, [&](int i) { return row(from + i); }, [&](int i) { return col(from + i); },
                 [&](int i) -> typename There::type { return kept[i]; });
 #if ASC_MODE == 2
-            if constexpr (There::may_change)
-                ASC_UNROLL for (int i = 0; i < all; i++) value(from + i) = kept[i];
+            if constexpr (There::may_change) {
+                ASC_UNROLL for (int i = 0; visit.fed && i < all; i++) value(from + i) = kept[i];
+            }
 #endif
         }
         return;

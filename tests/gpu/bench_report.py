@@ -196,7 +196,7 @@ def bursts_section(figures):
     wrong = [line for line in found["checked"] if not line["right"]]
     text = f"""## Hopper's rungs
 
-On an {figures['machine']['gpu']}: hopper_small and hopper_large without probes, and PyTorch {found['torch']}'s cuDNN and
+On an {figures['machine']['gpu']}: hopper_small, hopper_large and hopper_fp8 without probes, and PyTorch {found['torch']}'s cuDNN and
 FlashAttention, as graphs of 20 launches, replayed in random turn with a pause of 2 ms before each, so that no order and no
 power limit decides; the median, in µs a launch, and its ratio to cuDNN's. {len(found['checked'])} outputs, of odd, causal and grouped
 shapes, were compared with float64 before: {len(wrong)} are wrong.
@@ -211,7 +211,10 @@ shapes, were compared with float64 before: {len(wrong)} are wrong.
         goal = "-"
         if "met" in line:
             us = f" and {line['goal_us']} µs" if line["goal_us"] else ""
-            goal = f"at most {line['goal_ratio']}{us}: {'met' if line['met'] else '**not met**'}"
+            of = f" of {line['of']}'s" if "of" in line else ""
+            goal = f"at most {line['goal_ratio']}{of}{us}: {'met' if line['met'] else '**not met**'}"
+        if "of" in line:
+            goal = f"{line['of_ratio']:.3f} of {line['of']}'s" + (f"; {goal}" if goal != "-" else "")
         rows.append((shape, line["who"], f"{line['us']:.2f}", f"{line['quartiles'][0]:.2f} to {line['quartiles'][1]:.2f}",
                      f"{line['ratio']:.3f}" if line["ratio"] else "-", goal))
     return text + table(("(B,H,L,D)", "who", "µs", "quartiles", "of cuDNN", "goal"), rows) + commands(

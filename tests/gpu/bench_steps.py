@@ -210,7 +210,7 @@ def ladder(bench):
 
 
 def bursts(bench):
-    """hopper_small and hopper_large beside cuDNN and flash, in bursts in random turn."""
+    """Hopper's rungs beside cuDNN and flash, in bursts in random turn."""
     if bench.quick:
         raise NotMeasured("not part of --quick")
     status, out, err = bench.run([sys.executable, "tests/gpu/bursts.py", "--rounds", 60], 120)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""hopper_small and hopper_large beside cuDNN and FlashAttention as PyTorch has them: right, and how fast.
+"""hopper_small, hopper_large and hopper_fp8 beside cuDNN and FlashAttention as PyTorch has them: right, and how fast.
 
-First each output is compared with float64 on shapes that are odd, causal, grouped, of both types and widths: O begins as
-NaN. Then a graph of 20 launches of each contender is replayed in bursts, in random turn, with a pause before each, so that
+First each output is compared with float64 on shapes that are odd, causal, grouped, of all types and widths: O begins as
+NaN. hopper_fp8 gets codes and scales of a head, or of blocks of 128 rows, and is set beside hopper_large. Then a graph of 20 launches of each contender is replayed in bursts, in random turn, with a pause before each, so that
 no order decides and no power limit is met. Prints a line of JSON for each case and row. Exit 1: an output is wrong. 77:
 no PyTorch, no CUDA device below 9.0, or no nvcc. Goals are told, and are not what the exit status is about.
 
-usage: bursts.py [--rounds N] [--libraries DIR]     DIR: where hopper_small.so and hopper_large.so are, else they are built
+usage: bursts.py [--rounds N] [--libraries DIR]     DIR: where hopper_small.so and so on are, else they are built
 """
 
 import argparse
@@ -24,15 +24,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ("hopper_small", "hopper_large")
+FP8 = {"hopper_fp8": 0, "hopper_fp8-BLOCKS=1": 128}  # rows that share a scale; 0: those of a head
+FP8_GOAL = 0.75  # of hopper_large's time
 LAUNCHES, PAUSE_S = 20, 0.002
 # batch, heads, kv heads, queries, keys, head_dim, causal, bf16
 CASES = [(1, 8, 8, 512, 512, d, causal, bf16) for d in (64, 128) for causal in (0, 1) for bf16 in (0, 1)]
 CASES += [(1, 1, 1, 1, 1, 64, 0, 0), (1, 2, 2, 77, 77, 64, 0, 0), (2, 3, 3, 1000, 1000, 64, 0, 0), (1, 4, 2, 65, 259, 128, 2, 0),
           (2, 4, 1, 333, 333, 128, 1, 1), (3, 50, 50, 129, 129, 64, 0, 0), (1, 4, 4, 300, 100, 64, 2, 0), (1, 2, 2, 129, 2049, 128, 0, 1)]
 # What is timed: shape, causal, who, and the goals of the first of them: ratio to cuDNN's, microseconds.
+LARGE = (*KERNELS[1:], *FP8)
 ROWS = (((1, 8, 512, 64), 0, KERNELS, 0.5, 5.0), ((1, 8, 512, 64), 1, KERNELS, None, None),
-        ((2, 8, 2048, 64), 0, KERNELS[1:], 1.0, None), ((2, 8, 2048, 128), 0, KERNELS[1:], 1.0, None),
-        ((2, 8, 2048, 64), 1, KERNELS[1:], 1.0, None), ((2, 8, 2048, 128), 1, KERNELS[1:], 1.0, None))
+        ((2, 8, 2048, 64), 0, LARGE, 1.0, None), ((2, 8, 2048, 128), 0, LARGE, 1.0, None),
+        ((2, 8, 2048, 64), 1, LARGE, 1.0, None), ((2, 8, 2048, 128), 1, LARGE, 1.0, None))
 
 
 def skip(why):
@@ -46,8 +49,9 @@ def build(folder):
         return None
     jobs = [subprocess.Popen([nvcc, "-O3", "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", "-Xcompiler", "-fPIC", "-shared",
                               "-I.", "-Ibuild/include", "-Ikernels", "--expt-relaxed-constexpr", "-diag-suppress=177",
-                              "-DASC_MODE=0", f'-DKERNEL="kernels/{kernel}.cu"', "-o", Path(folder) / f"{kernel}.so",
-                              "tests/gpu/plain_library.cu"], cwd=ROOT) for kernel in KERNELS]
+                              "-DASC_MODE=0", f'-DKERNEL="kernels/{kernel.split("-")[0]}.cu"',
+                              *(f"-D{define}" for define in kernel.split("-")[1:]), "-o", Path(folder) / f"{kernel}.so",
+                              "tests/gpu/plain_library.cu"], cwd=ROOT) for kernel in (*KERNELS, *FP8)]
     return folder if not any(job.wait() for job in jobs) else None
 
 
@@ -57,9 +61,11 @@ class Kernel:
         self.launch = ctypes.CDLL(str(path)).plain_launch
         self.launch.restype = ctypes.c_char_p
 
-    def __call__(self, shape, q, k, v, o, lse):
+    def __call__(self, shape, q, k, v, o, lse, scales=(), scale_rows=0):
         arrays = (ctypes.c_void_p(x.data_ptr()) for x in (q, k, v, o, lse))
-        why = self.launch((ctypes.c_int * 8)(*shape), *arrays, ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream))
+        of_codes = (ctypes.c_void_p * 3)(*(x.data_ptr() for x in scales))
+        why = self.launch((ctypes.c_int * 9)(*shape, scale_rows), *arrays, of_codes,
+                          ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream))
         if why:
             raise RuntimeError(why.decode())
 
@@ -73,7 +79,21 @@ def inputs(torch, shape):
     return q, k, v, torch.full_like(q, float("nan")), torch.full(q.shape[:3], float("nan"), device="cuda")
 
 
+def codes(torch, x, scale_rows):
+    """Codes of e4m3, the scales of each head's groups of rows, and the values that both are."""
+    rows = scale_rows or x.shape[2]
+    short = -x.shape[2] % rows
+    groups = torch.nn.functional.pad(x.float(), (0, 0, 0, short)).unflatten(2, (-1, rows))
+    scales = groups.abs().amax((3, 4)) / 448
+    scales[scales == 0] = 1
+    each = scales.repeat_interleave(rows, 2)[:, :, :x.shape[2], None]
+    code = (x.float() / each).to(torch.float8_e4m3fn)
+    return code, scales.contiguous(), code.double() * each.double()
+
+
 def reference(torch, shape, q, k, v):
+    """O and LSE, and what rounding P to e4m3 may make of O: 2^-4 of each weight, and what the sums of wgmma lose below
+    that (2^-7), and where weights times 2^8 are subnormal 2^-10 of these."""
     _, heads, kv_heads, q_len, kv_len, dim, causal, _ = shape
     k, v = (x.double().repeat_interleave(heads // kv_heads, 1) for x in (k, v))
     s = q.double() @ k.transpose(-1, -2) / dim ** 0.5
@@ -81,20 +101,29 @@ def reference(torch, shape, q, k, v):
         reach = 0 if causal == 1 else kv_len - q_len
         row, key = torch.arange(q_len, device="cuda")[:, None], torch.arange(kv_len, device="cuda")
         s = s.masked_fill(key > row + reach, float("-inf"))
-    return torch.softmax(s, -1).nan_to_num(0.0) @ v, torch.logsumexp(s, -1)
+    weights, lse = torch.softmax(s, -1).nan_to_num(0.0), torch.logsumexp(s, -1)
+    largest = weights.amax(-1, keepdim=True)  # 1 / l, in the frame of m
+    return weights @ v, lse, weights @ v.abs() * (2 ** -4 + 2 ** -7) + largest * 2 ** -18 * v.abs().sum(-2, keepdim=True) + 2 ** -9
 
 
 def check(torch, name, kernel, shape):
     """Largest errors of O and LSE; NaN is wrong. 2^-9 of f16 and 2^-6 of bf16 at outputs of about 1: ten times what
     rounding of P and O costs."""
     q, k, v, o, lse = inputs(torch, shape)
-    kernel(shape, q, k, v, o, lse)
+    if name in FP8:
+        all_codes, scales, values = zip(*(codes(torch, x, FP8[name]) for x in (q, k, v)))
+        kernel((*shape[:7], 2), *all_codes, o, lse, scales, FP8[name])
+    else:
+        values = q, k, v
+        kernel(shape, q, k, v, o, lse)
     torch.cuda.synchronize()
-    o64, lse64 = reference(torch, shape, q, k, v)
-    error = (o.double() - o64).abs().max().item()
+    o64, lse64, of_codes = reference(torch, shape, *values)
+    error = (o.double() - o64).abs()
     empty = torch.isinf(lse64)
     of_lse = (lse.double() - lse64)[~empty].abs().max().item() if (~empty).any() else 0.0
-    right = error <= (2 ** -6 if shape[7] else 2 ** -9) and of_lse <= 1e-3 and bool((lse[empty] == float("-inf")).all())
+    within = bool((error <= (of_codes if name in FP8 else 2 ** -6 if shape[7] else 2 ** -9)).all())
+    right = within and of_lse <= (1e-2 if name in FP8 else 1e-3) and bool((lse[empty] == float("-inf")).all())
+    error = error.max().item()
     print(json.dumps({"kernel": name, "shape": shape, "error": error, "lse_error": of_lse, "right": right}), flush=True)
     return right
 
@@ -124,7 +153,13 @@ def bursts(torch, kernels, row, rounds):
         return launch
 
     who = {"cudnn": torch_by(SDPBackend.CUDNN_ATTENTION), "flash": torch_by(SDPBackend.FLASH_ATTENTION)}
-    who |= {name: (lambda name=name: kernels[name](shape, q, k, v, o, lse)) for name in mine}
+    for name in mine:
+        if name in FP8:
+            all_codes, scales, _ = zip(*(codes(torch, x, FP8[name]) for x in (q, k, v)))
+            who[name] = (lambda name=name, all_codes=all_codes, scales=scales:
+                         kernels[name]((*shape[:7], 2), *all_codes, o, lse, scales, FP8[name]))
+        else:
+            who[name] = lambda name=name: kernels[name](shape, q, k, v, o, lse)
     graphs, times = {}, {name: [] for name in who}
     for name, launch in list(who.items()):
         try:
@@ -152,6 +187,11 @@ def bursts(torch, kernels, row, rounds):
         if name == mine[0] and ratio and base:
             line |= {"goal_ratio": ratio, "goal_us": microseconds,
                      "met": median <= ratio * base and (microseconds is None or median <= microseconds)}
+        if name in FP8 and "hopper_large" in times:
+            of_f16 = median / statistics.median(times["hopper_large"])
+            line |= {"of": "hopper_large", "of_ratio": round(of_f16, 3)}
+            if (length, dim, causal) == (2048, 128, 0):
+                line |= {"goal_ratio": FP8_GOAL, "goal_us": None, "met": of_f16 <= FP8_GOAL}
         print(json.dumps(line), flush=True)
 
 
@@ -171,8 +211,8 @@ def main():
         where = arguments.libraries or build(folder)
         if not where:
             return skip("no nvcc, or it does not build the kernels")
-        kernels = {name: Kernel(torch, (Path(where) / f"{name}.so").resolve()) for name in KERNELS}
-        right = [check(torch, name, kernels[name], shape) for name in KERNELS for shape in CASES]
+        kernels = {name: Kernel(torch, (Path(where) / f"{name}.so").resolve()) for name in (*KERNELS, *FP8)}
+        right = [check(torch, name, kernels[name], shape) for name in kernels for shape in CASES if name not in FP8 or not shape[7]]
         for row in ROWS:
             bursts(torch, kernels, row, arguments.rounds)
     return 0 if all(right) else 1

@@ -15,9 +15,10 @@ const char *asc_launch_failure(int status)
 }
 
 /* NULL, or why not. shape: batch, heads, kv_heads, q_len, kv_len, head_dim, causal (0, 1 top-left, 2 bottom-right),
-   bf16. Arrays are [batch][heads][rows][head_dim]. The plan is asked each time, as attnscope does once. */
+   type (0 f16, 1 bf16, 2 e4m3), rows that share a scale (0: those of a head). Arrays are [batch][heads][rows][head_dim];
+   scales, of codes, [batch][heads][groups] of Q, K and V. The plan is asked each time, as attnscope does once. */
 extern "C" const char *plain_launch(const int *shape, const void *q, const void *k, const void *v, void *o, float *lse,
-                                    void *stream)
+                                    const float *const *scales, void *stream)
 {
     asc_problem p = {};
     p.batch = shape[0];
@@ -27,7 +28,11 @@ extern "C" const char *plain_launch(const int *shape, const void *q, const void 
     p.kv_len = shape[4];
     p.head_dim = shape[5];
     p.causal = shape[6] == 1 ? ASC_CAUSAL_TOP_LEFT : shape[6] == 2 ? ASC_CAUSAL_BOTTOM_RIGHT : ASC_CAUSAL_NONE;
-    p.dtype = p.k_dtype = p.v_dtype = shape[7] ? ASC_BF16 : ASC_F16;
+    p.dtype = p.k_dtype = p.v_dtype = shape[7] == 0 ? ASC_F16 : shape[7] == 1 ? ASC_BF16 : ASC_E4M3;
+    p.scale_rows = shape[8];
+    p.q_scale = scales[0];
+    p.k_scale = scales[1];
+    p.v_scale = scales[2];
     p.window_left = p.window_right = -1;
     p.scale = 1.0f / sqrtf(static_cast<float>(p.head_dim));
     p.q = q;

@@ -65,7 +65,9 @@ class Fake(bench_steps.Bench):
             row = {"timed": [1, 8, 512, 64], "causal": 0, "quartiles": [4.0, 4.5]}
             return [{"torch": "9.9"}, {"kernel": "hopper_small", "error": 1e-4, "right": True},
                     {**row, "who": "cudnn", "us": 9.0, "ratio": 1.0},
-                    {**row, "who": "hopper_small", "us": 4.4, "ratio": 0.489, "goal_ratio": 0.5, "goal_us": 5.0, "met": True}]
+                    {**row, "who": "hopper_small", "us": 4.4, "ratio": 0.489, "goal_ratio": 0.5, "goal_us": 5.0, "met": True},
+                    {**row, "who": "hopper_fp8", "us": 3.6, "ratio": 0.4, "of": "hopper_large", "of_ratio": 0.8, "goal_ratio": 0.75,
+                     "goal_us": None, "met": False}]
         if " bench --all " in line:
             return [{"kernel": "kernels/k.cu", "graph": {"median": 2e-5}, "warm": {"median": 3e-5}, "registers": 64,
                      "shared_bytes": 27904, "spill_bytes": 0, "largest_error": 1.5e-4},
@@ -121,6 +123,8 @@ class Report(unittest.TestCase):
         self.assertEqual(row(text, "PyTorch 9.9, flash")[2], "10.0")
         self.assertEqual(row(text, "| hopper_small |", "(1,8,512,64)")[2:],
                          ["4.40", "4.00 to 4.50", "0.489", "at most 0.5 and 5.0 µs: met"])
+        self.assertEqual(row(text, "| hopper_fp8 |", "(1,8,512,64)")[5:],
+                         ["0.800 of hopper_large's; at most 0.75 of hopper_large's: **not met**"])
         self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
         self.assertEqual(row(text, "v2c-wmma-512.ini", "**")[1:3], ["FAIL", "**80.0 ms**"])
         self.assertEqual(row(text, "fp16_mma |", "(1,8,512,64)", "35.0")[3:],
