@@ -62,13 +62,13 @@ inline Device device_of(const Tensor &tensor)
 namespace cuda
 {
 using namespace c10::cuda;
-inline const cudaDeviceProp *getDeviceProperties(int device)
+inline cudaDeviceProp *getDeviceProperties(int device)
 {
     static cudaDeviceProp properties;
     standin_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
     return &properties;
 }
-inline const cudaDeviceProp *getCurrentDeviceProperties()
+inline cudaDeviceProp *getCurrentDeviceProperties()
 {
     return getDeviceProperties(0);
 }

@@ -1,6 +1,6 @@
 // What the stand-in for torch's C++ API gives, against what PyTorch gives; then a run whose K comes through accessors.
 #include "flash.cuh"
-#include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/CUDAGraphsUtils.cuh>
 #include <torch/extension.h>
 
 using Accessor = torch::PackedTensorAccessor32<float, 4, torch::RestrictPtrTraits>;
