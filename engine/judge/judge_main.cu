@@ -25,9 +25,10 @@ static int fail(const char *what, const char *why)
     return 1;
 }
 
-static int fail_cuda(const char *what, cudaError_t error)
+static int fail_cuda(cudaError_t error)
 {
-    return fail(what, cudaGetErrorString(error));
+    fprintf(stderr, "%s\n", cudaGetErrorString(error));
+    return 1;
 }
 
 /* Compute capabilities whose float64 is a half or a third of their f32 (CUDA C++ Programming Guide, arithmetic
@@ -43,11 +44,11 @@ static int tell()
     int n = 0;
     cudaError_t error = cudaGetDeviceCount(&n);
     if (!error && n < 1)
-        return fail("the judge on a GPU", "the driver has no device");
+        return fail("CUDA", "the driver has no device");
     if (!error)
         error = cudaGetDeviceProperties(&device, 0);
     if (error)
-        return fail_cuda("the judge on a GPU", error);
+        return fail_cuda(error);
     if (has_float64(device.major, device.minor))
         printf("gpu %s\n", device.name);
     else
@@ -168,7 +169,7 @@ int main(int argc, char **argv)
         return fail(argv[1], "is no work that this version knows");
     const cudaError_t error = judge(w, work.at, trace.at);
     if (error)
-        return fail_cuda("the judge on a GPU", error);
+        return fail_cuda(error);
     w->done = 1;
     return 0;
 }

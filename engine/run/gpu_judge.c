@@ -1,5 +1,6 @@
 #include "engine/run/gpu_judge.h"
 
+#include "engine/build/device.h"
 #include "engine/build/process.h"
 #include "engine/judge/numbers.h"
 #include "engine/oracle/likely.h"
@@ -74,6 +75,9 @@ int gpu_judge_find(const struct runner_paths *paths, char *program, size_t progr
                    size_t device_bytes, bool *slow, struct err *err)
 {
     struct process_output output = {0};
+    struct gpu_device gpu;
+    if (device_find(paths, &gpu, err) != 0)
+        return -1;
     if (runner_find_built(paths, "attnscope-judge", program, program_bytes, err) != 0)
         return err_set(err, ERR_SYSTEM, "", "attnscope-judge is not built (make judge)");
     const char *argv[] = {program, NULL};
