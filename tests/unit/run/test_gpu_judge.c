@@ -176,12 +176,36 @@ static void expect_same(const char *kernel, const char *const *keys, int64_t bad
     session_free(s);
 }
 
+/* Sequences of their own lengths and pages, shared kv heads, a causal mask with a window, tails of both tiles. */
 static void test_bits(void **state)
 {
     (void)state;
-    expect_same("kernels/v2b_scalar.cu",
-                (const char *const[]){"shape.q_len", "70", "shape.kv_len", "90", "shape.heads", "2", "shape.kv_heads",
-                                      "1", "shape.head_dim", "64", "shape.causal", "bottom-right", NULL},
+    expect_same("kernels/rope.cu",
+                (const char *const[]){"shape.batch",
+                                      "2",
+                                      "shape.heads",
+                                      "2",
+                                      "shape.kv_heads",
+                                      "1",
+                                      "shape.q_len",
+                                      "40",
+                                      "shape.kv_len",
+                                      "70",
+                                      "shape.q_lens",
+                                      "40,30",
+                                      "shape.kv_lens",
+                                      "70,41",
+                                      "shape.page_size",
+                                      "16",
+                                      "shape.head_dim",
+                                      "64",
+                                      "shape.dtype",
+                                      "bf16",
+                                      "shape.causal",
+                                      "bottom-right",
+                                      "shape.window",
+                                      "30,0",
+                                      NULL},
                 0);
 }
 
