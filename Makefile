@@ -290,6 +290,7 @@ $(DEVICE): engine/gpu/device_main.c engine/gpu/guardian.c $(patsubst %,build/sim
 judge: $(JUDGE)
 $(JUDGE): $(wildcard engine/judge/*.cu engine/judge/*.cuh) engine/judge/work.h engine/oracle/formula.h engine/base/exp.h engine/base/format.h engine/base/dtype.h
 	@mkdir -p $(@D)
+	@test -x "$(CUDA_HOME)/bin/nvcc" || { echo "make judge: there is no nvcc in $(CUDA_HOME)/bin" >&2; exit 1; }
 	$(call say,NVCC $@)
 	$(Q)"$(CUDA_HOME)/bin/nvcc" -std=c++17 -O3 -fmad=false -I. -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -o $@ engine/judge/judge_main.cu
 
