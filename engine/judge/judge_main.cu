@@ -86,6 +86,7 @@ static bool is_whole(const struct judge_work *w, const struct mapping *work, con
            lies_within(work->bytes, w->ranges, w->n_rows, sizeof(struct judge_range)) &&
            lies_within(work->bytes, w->blocks, w->n_blocks, sizeof(struct judge_block)) &&
            lies_within(work->bytes, w->rows, w->n_rows, sizeof(struct judge_row)) &&
+           lies_within(work->bytes, w->skips, w->n_skips, 1) &&
            lies_within(work->bytes, w->values, w->n_values, sizeof(struct judge_value)) &&
            lies_within(trace->bytes, w->begin, w->end - w->begin, 1);
 }
@@ -129,12 +130,13 @@ static cudaError_t judge(struct judge_work *w, const unsigned char *work, const 
     struct judge_block *blocks;
     struct judge_row *rows;
     struct judge_value *values = NULL;
-    unsigned char *tensors;
+    unsigned char *tensors, *skips = NULL;
     cudaError_t error;
     if ((error = upload(work + w->tiles, w->n_tiles, &tiles)) ||
         (error = upload(work + w->ranges, w->n_rows, &ranges)) ||
         (error = upload(work + w->blocks, w->n_blocks, &blocks)) ||
         (error = upload(work + w->rows, w->n_rows, &rows)) ||
+        (w->n_skips && (error = upload(work + w->skips, w->n_skips, &skips))) ||
         (w->n_values && (error = upload(work + w->values, w->n_values, &values))) ||
         (error = upload(trace + w->begin, w->end - w->begin, &tensors)))
         return error;
@@ -145,6 +147,8 @@ static cudaError_t judge(struct judge_work *w, const unsigned char *work, const 
     arrays.ranges = ranges;
     arrays.blocks = blocks;
     arrays.rows = rows;
+    arrays.skips = skips;
+    arrays.mask_stride = w->mask_stride;
     arrays.values = values;
     if ((error = launch_any(arrays, w->n_blocks)) ||
         (error =

@@ -37,7 +37,7 @@ static bool sees_ranges(const struct oracle_case *c)
 {
     for (int r = 0; r < c->in_q.rows; r++) {
         const struct key_range now = schedule_range(c, r), before = schedule_range(c, r ? r - 1 : 0);
-        if (now.first >= now.last || now.first < before.first || now.first > before.last)
+        if (schedule_keys(c, r) == 0 || now.first < before.first || now.first > before.last)
             return false;
     }
     return true;
@@ -118,13 +118,14 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     return n;
 }
 
-void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges)
+void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
+                    unsigned char *skips)
 {
     int first = c->kv_len;
     int last = 0;
     for (int r = 0; r < c->in_q.rows; r++) {
         const struct key_range keys = schedule_range(c, r);
-        ranges[r] = (struct judge_range){keys.first, keys.last};
+        ranges[r] = (struct judge_range){keys.first, keys.last, schedule_keys(c, r)};
         first = keys.first < first ? keys.first : first;
         last = keys.last > last ? keys.last : last;
     }
@@ -132,4 +133,9 @@ void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct
     tile->keys = c->kv_len;
     tile->first = first / c->bc;
     tile->last = (last - 1) / c->bc;
+    tile->visits = tile->last - tile->first + 1;
+    for (int kv = tile->first; skips && kv <= tile->last; kv++) {
+        skips[kv - tile->first] = schedule_masked(c, kv);
+        tile->visits -= schedule_masked(c, kv);
+    }
 }

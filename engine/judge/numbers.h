@@ -9,8 +9,10 @@
 const char *judge_unknown(const struct oracle_case *c);
 
 struct judge_numbers judge_numbers_of(const struct oracle_case *c);
-/* The kv tiles that hold something for a row of the case's q tile, and what each of its rows sees. */
-void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges);
+/* The kv tiles that hold something for a row of the case's q tile, and what each of its rows sees. skips: [kv_tiles];
+   NULL where there is no mask of bytes. */
+void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
+                    unsigned char *skips);
 
 /* Shared memory of a block, in bytes. */
 #define JUDGE_ROOM_MAX 232448

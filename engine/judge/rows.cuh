@@ -16,6 +16,8 @@ struct judge_arrays {
     const struct judge_tile *tiles;
     const struct judge_range *ranges;
     const struct judge_block *blocks;
+    const unsigned char *skips; /* NULL: there is no mask of bytes */
+    int64_t mask_stride;
     struct judge_row *rows;
     struct judge_value *values; /* NULL: nobody asks */
 };
@@ -147,7 +149,7 @@ static __device__ double judge_load_tile(const struct judge_arrays &work, int ty
 struct judge_state {
     double max, max_bound, frame, sum, sum_error, turned, l, l_variance, squares;
     double unit_q;
-    int first, last; /* keys */
+    int first, last, keys;
     bool open;
 };
 
@@ -200,8 +202,8 @@ static __device__ void judge_scores_of(const struct judge_numbers &n, const stru
 }
 
 /* Maximum, weights and the sum of a row over one tile: reference_tile() but for U. */
-static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room, int kv, int cols,
-                                     struct judge_state *s)
+static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room,
+                                     const unsigned char *mask, int kv, int cols, struct judge_state *s)
 {
     const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE, W = n.bc;
     double *score = room.score + row * W, *loose = room.loose + row * W, *weight = room.weight + row * W,
@@ -211,7 +213,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     double top = -INFINITY, top_bound = 0, seen = 0;
     for (int col = lane; col < cols; col += SHARE) {
         const int key = kv * W + col;
-        if (key < s->first || key >= s->last) {
+        if (key < s->first || key >= s->last || (mask && !mask[key])) {
             score[col] = -INFINITY;
             loose[col] = 0;
             continue;
@@ -432,7 +434,7 @@ static __device__ void judge_end_row(const struct judge_arrays &work, const stru
     const struct judge_numbers &n = work.n;
     const int local = row % ROWS;
     double *numbers = room.row + local * ROW_NUMBERS;
-    const double tiles = tile.last - tile.first + 1, alpha = s.turned + n.alpha_arguments;
+    const double tiles = tile.visits, alpha = s.turned + n.alpha_arguments;
     const double sum = s.sum, joined = n.lanes > 1 ? bound_gamma(n.lanes) * sum : 0;
     double error = error_turned(s.sum_error, tiles * n.l_error + alpha, sum);
     double likely = 0, together = 1;
@@ -515,7 +517,10 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
         const struct judge_range range = work.ranges[tile.row + block.row + row];
         s.first = range.first;
         s.last = range.last;
+        s.keys = range.keys;
     }
+    const unsigned char *mask =
+        work.skips && row < rows ? work.tensors + tile.mask + (block.row + row) * work.mask_stride : NULL;
     double most = 0;
     for (int d = lane; d < D; d += SHARE) {
         const double x =
@@ -533,6 +538,8 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     struct judge_element u[PASSES][EACH] = {};
     double top[PASSES] = {};
     for (int kv = tile.first; kv <= tile.last; kv++) {
+        if (work.skips && work.skips[tile.skips + kv - tile.first])
+            continue;
         const int cols = tile.keys - kv * n.bc < n.bc ? tile.keys - kv * n.bc : n.bc;
         __syncthreads();
         if (lane == 0)
@@ -544,7 +551,7 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
         const double most_v =
             judge_load_tile(work, n.type[2], tile.v, work.stride[2], kv * n.bc, cols, n.head_dim_v, 0, room);
         s.open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
-        judge_weights(n, room, kv, cols, &s);
+        judge_weights(n, room, mask, kv, cols, &s);
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + column < n.head_dim_v)
@@ -554,7 +561,7 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     struct judge_row out = {};
     const int place = block.row + row;
     if (row < rows && lane == 0) {
-        judge_end_row(work, tile, place, s.last - s.first, room, s, &out);
+        judge_end_row(work, tile, place, s.keys, room, s, &out);
         out.judged = 1;
     }
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
@@ -562,7 +569,7 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     __syncthreads();
     /* Element by element, and then each row by one thread in the CPU's order. What the tiles needed is room for it. */
     double *want = judge_shared, *variance = want + ROWS * W, *cut = variance + ROWS * W;
-    const double tiles = tile.last - tile.first + 1;
+    const double tiles = tile.visits;
     double numbers[EACH][ROW_NUMBERS];
     for (int i = 0; i < EACH; i++)
         for (int j = 0; j < ROW_NUMBERS; j++)

@@ -76,10 +76,14 @@ struct judge_tile {
     int64_t values;          /* its first element's in judge_work.values; read where there are any */
     int32_t rows, keys;
     int32_t first, last; /* kv tiles that hold something for one of its rows */
+    int32_t visits;      /* how many of first .. last those are: all of them, but with a mask of bytes */
+    int64_t mask;        /* where the mask of its rows begins in the trace's file; read where there is one */
+    int64_t skips;       /* its first byte in judge_work.skips: 1 for each of first .. last that holds nothing */
 };
 
 struct judge_range {
-    int32_t first, last; /* keys that a row sees: first .. last - 1 */
+    int32_t first, last; /* keys that a row sees: first .. last - 1, with a mask of bytes some of them */
+    int32_t keys;        /* how many */
 };
 
 struct judge_block {
@@ -107,7 +111,9 @@ struct judge_work {
     int64_t begin, end;            /* of the tensors in the trace's file */
     int64_t tiles, ranges, blocks; /* offsets in this file of arrays, and their lengths */
     int64_t n_tiles, n_rows, n_blocks;
-    int64_t rows;   /* offset: judge_row[n_rows], written */
+    int64_t rows;  /* offset: judge_row[n_rows], written */
+    int64_t skips; /* offset: bytes, see judge_tile; their number is 0 where there is no mask of bytes */
+    int64_t n_skips, mask_stride;
     int64_t values; /* offset: judge_value, written; 0: nobody asks for them */
     int64_t n_values;
     int32_t done;      /* written: 1 when all rows are there */

@@ -46,6 +46,9 @@ static int case_at(const struct trace *t, const int32_t *types, const int32_t pl
     }
     *out = head->c.c;
     out->q_tile = place[2];
+    if (out->mask.data)
+        out->mask.data = (const unsigned char *)out->mask.data +
+                         (int64_t)(place[2] - head->place[2]) * out->br * out->mask.row_stride;
     out->in_q.rows = channel_valid_rows(asc_q, &t->problem, &t->plan, place[0], place[2], 0);
     return 0;
 }
@@ -159,6 +162,7 @@ static void place_tensors(const struct trace *t, const struct oracle_case *c, co
     tile->k = offset_of(t, c->in_k.data);
     tile->v = offset_of(t, c->in_v.data);
     tile->o = offset_of(t, o->data) + rows * row_bytes(o);
+    tile->mask = c->mask.data ? offset_of(t, c->mask.data) : 0;
     tile->lse = lse->data ? offset_of(t, lse->data) + rows * row_bytes(lse) : 0;
 }
 
@@ -166,6 +170,8 @@ static void place_tensors(const struct trace *t, const struct oracle_case *c, co
 static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, struct judge_work *w)
 {
     w->n_tiles = n;
+    enum dtype u8;
+    w->n_skips = trace_tensor(t, 'm', &u8) ? n * t->layout.kv_tiles : 0;
     for (int64_t i = 0; i < n; i++) {
         const int rows = channel_valid_rows(asc_q, &t->problem, &t->plan, places[i][0], places[i][2], 0);
         w->n_rows += rows;
@@ -205,9 +211,14 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
             w->numbers = judge_numbers_of(&c);
             for (int m = 0; m < 4; m++)
                 w->stride[m] = of[m]->row_stride;
+            w->mask_stride = c.mask.row_stride;
+            if (!c.mask.data)
+                w->n_skips = 0;
         }
         place_tensors(t, &c, &head, &tiles[i]);
-        judge_tiles_of(&c, &tiles[i], ranges + row);
+        tiles[i].skips = i * c.kv_tiles;
+        judge_tiles_of(&c, &tiles[i], ranges + row,
+                       c.mask.data ? (unsigned char *)part(job, w->skips) + tiles[i].skips : NULL);
         tiles[i].row = row;
         tiles[i].values = value;
         for (int r = 0; r < c.in_q.rows; r += JUDGE_ROWS)
@@ -250,7 +261,7 @@ static void take_tile(const struct judge_work *w, const struct judge_tile *tile,
         room[r] = row->noise;
     }
     const struct judge_range last = ranges[tile->row + tile->rows - 1];
-    noise_finish(room, tile->rows, w->numbers.head_dim_v, w->numbers.likely, last.last - last.first, &out->noise);
+    noise_finish(room, tile->rows, w->numbers.head_dim_v, w->numbers.likely, last.keys, &out->noise);
 }
 
 static int take_results(const struct job *job, const struct trace *t, bool values, struct gpu_judged *out)
@@ -285,6 +296,7 @@ int gpu_judge_run(const char *program, const struct trace *t, const int32_t *typ
     header.ranges = after(&at, header.n_rows, sizeof(struct judge_range));
     header.blocks = after(&at, header.n_blocks, sizeof(struct judge_block));
     header.rows = after(&at, header.n_rows, sizeof(struct judge_row));
+    header.skips = after(&at, header.n_skips, 1);
     if (!values)
         header.n_values = 0;
     header.values = after(&at, header.n_values, sizeof(struct judge_value));

@@ -217,6 +217,16 @@ static void test_bits_of_long_rows(void **state)
                 (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4100", "shape.head_dim", "64", NULL}, 0);
 }
 
+/* A mask that hides every other kv tile whole. */
+static void test_bits_of_a_mask(void **state)
+{
+    (void)state;
+    expect_same("kernels/flex.cu",
+                (const char *const[]){"shape.q_len", "20", "shape.kv_len", "200", "shape.head_dim", "64", "shape.mask",
+                                      "j % 128 < 40 && j <= i + 140", NULL},
+                0);
+}
+
 /* A run without probes, all of whose q tiles a judge on a GPU is asked about; one of them is off. */
 static struct session *without_probes(struct bounded *b)
 {
@@ -315,6 +325,7 @@ int main(int argc, char **argv)
         program = argv[1];
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits),
                                        cmocka_unit_test(test_bits_of_long_rows),
+                                       cmocka_unit_test(test_bits_of_a_mask),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
                                        cmocka_unit_test(test_features),
