@@ -35,7 +35,7 @@ LIBS := -lncursesw -ltinfo -ljansson -linih -lxxhash -lminizip -lz -lpthread -lm
 
 # engine/simt, engine/gpu and engine/child/debuggee are linked to kernels, not to the program.
 ROOMS := $(addprefix engine/,base trace scenario oracle oracle/causes oracle/search oracle/nonfinite oracle/quantization \
-         oracle/rounding_bias oracle/mask build child verdict bundle remote run study sweep cursor session) tui/screen tui/keys tui/views tui
+         oracle/rounding_bias oracle/mask judge build child verdict bundle remote run study sweep cursor session) tui/screen tui/keys tui/views tui
 SRC := $(wildcard $(addsuffix /*.c,$(ROOMS)))
 OBJ := $(SRC:%.c=$(B)/obj/%.o)
 CLI := $(wildcard cli/*.c)
@@ -57,13 +57,16 @@ CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(C
 GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/gpu/*.c)))
 GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
+# Judges on a GPU. nvcc takes half a minute for it: `make` builds it where there is a GPU, `make judge` anywhere.
+JUDGE := build/attnscope-judge
+HAS_GPU := $(if $(CUDA_INCLUDE),$(wildcard /dev/nvidiactl))
 # What a kernel includes: one file, made of the parts in probes/.
 HEADER := build/include/attnscope.h
 # What a program of the user's links to capture its own launches.
 CAPTURE := build/libattnscope-capture.so
 CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/problem trace/placed trace/conventions)
 CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
-DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
+DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(HAS_GPU),$(JUDGE)) $(if $(JANSSON),build/libjansson.a)
 
 # Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
@@ -93,7 +96,7 @@ BASH_COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETION := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETION := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-.PHONY: all install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 length docs docs-loop clean
+.PHONY: all judge install uninstall deb run test monkey fuzz fuzz-targets mutants bias truth truth-long test-quick test-gpu acceptance lint bench bench-gpu fp8 length docs docs-loop clean
 all: $(PROGRAM) $(DEBUGGEES)
 	$(call say,CUDA Toolkit: $(if $(GPU),$(CUDA_HOME),not found: kernels run on the CPU))
 
@@ -102,7 +105,7 @@ install: all
 	$(Q)install -m 755 $(PROGRAM) "$(BIN)/attnscope"
 	$(Q)install -m 644 $(filter %.a,$(DEBUGGEES)) "$(LIB)"
 	$(Q)install -D -m 644 -t "$(DESTDIR)$(PREFIX)/include" $(HEADER) build/include/attnscope_cute.h
-	$(Q)install -m 755 $(DEVICE) "$(LIB)"
+	$(Q)install -m 755 $(DEVICE) $(wildcard $(JUDGE)) "$(LIB)"
 	$(Q)install -m 755 $(CAPTURE) "$(DESTDIR)$(PREFIX)/lib"
 	$(Q)install -m 644 build/include/attnscope_capture.h "$(DESTDIR)$(PREFIX)/include"
 	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
@@ -283,6 +286,13 @@ $(DEVICE): engine/gpu/device_main.c engine/gpu/guardian.c $(patsubst %,build/sim
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
 	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lpthread -lm
+
+judge: $(JUDGE)
+$(JUDGE): $(wildcard engine/judge/*.cu engine/judge/*.cuh) engine/judge/work.h engine/oracle/formula.h engine/base/exp.h engine/base/format.h engine/base/dtype.h
+	@mkdir -p $(@D)
+	@test -x "$(CUDA_HOME)/bin/nvcc" || { echo "make judge: there is no nvcc in $(CUDA_HOME)/bin" >&2; exit 1; }
+	$(call say,NVCC $@)
+	$(Q)"$(CUDA_HOME)/bin/nvcc" -std=c++17 -O3 -fmad=false -I. -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -o $@ engine/judge/judge_main.cu
 
 build/gpu/%.o: %.c | needs-build
 	@mkdir -p $(@D)

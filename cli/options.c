@@ -203,6 +203,9 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_MEMORY:
         o->memory = value;
         return 0;
+    case OPTION_JUDGE:
+        o->judge = value;
+        return 0;
     case OPTION_PATCH:
         o->patch = value;
         return 0;
@@ -434,7 +437,7 @@ static bool has_inputs(const struct options *o)
 
 static bool changes_scenario(const struct options *o)
 {
-    return has_inputs(o) || o->on || o->shape || o->causal || o->dtype || o->mem || o->memory || o->patch ||
+    return has_inputs(o) || o->on || o->shape || o->causal || o->dtype || o->mem || o->memory || o->judge || o->patch ||
            o->backend || o->probes || o->checks || o->settings.n || o->defines.n || o->includes.n || o->flags.n;
 }
 
@@ -458,6 +461,8 @@ static int change_scenario(const struct options *o, struct scenario *scenario, s
         failed = scenario_set(scenario, "capture.mem", o->mem, err);
     if (!failed && o->memory)
         failed = scenario_set(scenario, "capture.memory", o->memory, err);
+    if (!failed && o->judge)
+        failed = scenario_set(scenario, "capture.judge", o->judge, err);
     if (o->on)
         snprintf(scenario->on, sizeof scenario->on, "%s", o->on);
     if (!failed && o->backend)
@@ -507,7 +512,7 @@ int options_open(const struct options *o, const char *path, struct session **out
         failed = err_set(err, ERR_USAGE, path,
                          "is a saved trace: without --rerun, --shape, --causal, --dtype, --q, --k, --v, --inputs, "
                          "--set, --define, --include, --flag, "
-                         "--mem, --memory, --patch, "
+                         "--mem, --memory, --judge, --patch, "
                          "--backend, --on, --probes and --checks cannot change it");
     else if (s->subject.has_scenario)
         failed = change_scenario(o, &s->subject.scenario, err);

@@ -42,7 +42,7 @@ struct options {
     int runs;             /* most points of a sweep; 0: not given */
     int sample;           /* which of its random samples */
     int shard[2];         /* of it, from 1, of how many; 0: not given */
-    const char *isolate, *feed, *backend, *on, *mem, *memory;
+    const char *isolate, *feed, *backend, *on, *mem, *memory, *judge;
     enum asked_probes probes;
     const char *shape, *causal, *dtype, *keys, *patch, *output, *view,
         *junit;                 /* NULL: not given; borrowed from argv, as all strings here */

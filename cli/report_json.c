@@ -405,10 +405,11 @@ static json_t *budget_json(const struct trace_info *info)
 
 static json_t *first_pass_json(const struct trace_capture *c)
 {
-    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:o, s:o}", "wanted", (json_int_t)c->wanted, "judged",
+    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:o, s:I, s:o, s:o}", "wanted", (json_int_t)c->wanted, "judged",
                      (json_int_t)c->judged, "off", (json_int_t)c->off, "off_places", report_json_text(c->off_places),
-                     "unusual", (json_int_t)c->unusual, "unusual_places", report_json_text(c->unusual_places),
-                     "differing", c->differing < 0 ? json_null() : json_integer((json_int_t)c->differing));
+                     "unusual", (json_int_t)c->unusual, "unusual_places", report_json_text(c->unusual_places), "by_gpu",
+                     (json_int_t)c->by_gpu, "judge", report_json_text(c->judge), "differing",
+                     c->differing < 0 ? json_null() : json_integer((json_int_t)c->differing));
 }
 
 /* What a saved trace says of its run, under the same keys (docs/trace-format.md). */

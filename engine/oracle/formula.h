@@ -302,6 +302,50 @@ FORMULA void noise_add(struct noise_row *row, double got, double want, double ro
     row->expected += variance;
 }
 
+/* By how much equal weights, which are rounded alike, make the variance of a row larger. bins: sums of weights by where
+   they lie between two numbers of their type; squares: of the weights. */
+FORMULA double likely_together(const double *of_bins, int bins, double weights_squared)
+{
+    double sum = 0;
+    double squares = 0;
+    for (int i = 0; i < bins; i++) {
+        sum += of_bins[i];
+        squares += of_bins[i] * of_bins[i];
+    }
+    const double apart = weights_squared * (1 - 1.0 / bins);
+    return apart > 0 ? fmax(1.0, (squares - sum * sum / bins) / apart) : (double)INFINITY;
+}
+
+/* An alpha's error grows with its argument, by 3.25 u; those of a row add up to no more than e may be raised to. */
+#define ALPHA_ARGUMENTS (3.25 * BOUND_U * FRAME_REACH)
+
+/* An error where the kernel may have taken the kv tiles from the last to the first: see reference_turn(). */
+FORMULA double error_turned(double error, double more, double size)
+{
+    return (error + more * size) * (1 + more);
+}
+
+/* Rounded to nearest even into f16 (11 bits, exponents from -14, up to 65504) or bf16 (8, -126) as float64. */
+FORMULA double formula_round(double x, int bits, int least_exponent, double largest)
+{
+    const double size = fabs(x), least = format_f64_of((uint64_t)(1023 + least_exponent) << 52);
+    if (!(size <= DBL_MAX))
+        return x;
+    double rounded;
+    if (size < least) {
+        /* Adding 2^52 of the smallest steps leaves whole ones. */
+        const double magic = format_f64_of((uint64_t)(1023 + least_exponent - bits + 1 + 52) << 52);
+        rounded = size + magic - magic;
+    } else {
+        const int drop = 53 - bits;
+        const uint64_t code = format_f64_bits(size), half = (UINT64_C(1) << (drop - 1)) - 1 + (code >> drop & 1);
+        rounded = format_f64_of((code + half) >> drop << drop);
+    }
+    if (rounded > largest)
+        rounded = (double)INFINITY;
+    return x < 0 ? -rounded : x > 0 ? rounded : x;
+}
+
 /* O of a row whose weights add up to `sum`, off by `error` at most; u and u_error: of U. top: the largest |v|. */
 FORMULA double output_moved(double want, double sum, double error, double u_error)
 {

@@ -12,11 +12,19 @@
 #include "engine/oracle/values.h"
 #include <string.h>
 
-#define RANDOM_OF_SCORE 0.4
-
 bool likely_wanted(const struct oracle_case *c)
 {
     return c->kv_len >= LIKELY_KEYS;
+}
+
+struct product_share likely_share(const struct oracle_case *c)
+{
+    const int around = 2 + (c->conventions.p_max == ASC_P_MAX_TILE) + 6 * (c->conventions.u_norm == ASC_U_NORM_TILE) +
+                       (c->conventions.v_descale == ASC_V_PRODUCT);
+    const double rounding = product_rounding(c->conventions.acc_u);
+    struct product_share share = product_share(c, c->conventions.acc_u, c->bc);
+    share.variance += around * rounding * rounding;
+    return share;
 }
 
 void likely_begin(const struct oracle_case *c, struct judge_scratch *s)
@@ -27,11 +35,7 @@ void likely_begin(const struct oracle_case *c, struct judge_scratch *s)
     x->merged = false;
     if (!x->on)
         return;
-    const int around = 2 + (c->conventions.p_max == ASC_P_MAX_TILE) + 6 * (c->conventions.u_norm == ASC_U_NORM_TILE) +
-                       (c->conventions.v_descale == ASC_V_PRODUCT);
-    const double rounding = product_rounding(c->conventions.acc_u);
-    x->share = product_share(c, c->conventions.acc_u, c->bc);
-    x->share.variance += around * rounding * rounding;
+    x->share = likely_share(c);
     memset(x->l, 0, rows * sizeof *x->l);
     memset(x->l_variance, 0, rows * sizeof *x->l_variance);
     memset(x->squares, 0, rows * sizeof *x->squares);
@@ -91,7 +95,7 @@ void likely_weights(const struct oracle_case *c, struct judge_scratch *s, int r,
     if (values_p_type(c, &t))
         bound_narrow(t, &unit, &half_tiny);
     const struct likely_terms terms = {.natural = fabs(s->reference.s_natural),
-                                       .random = scores_are_products(c, s) ? RANDOM_OF_SCORE : 0,
+                                       .random = scores_are_products(c, s) ? LIKELY_RANDOM : 0,
                                        .unit = unit,
                                        .half_tiny = half_tiny * p_unit,
                                        .l_unit = row->unit,
@@ -182,12 +186,12 @@ void likely_turn(const struct oracle_case *c, struct judge_scratch *s, int r, co
     const double fixed = by->tiles * x->share.systematic + by->alpha, either = by->tiles * x->share.variance;
     if (!x->on)
         return;
-    x->l[r] = (x->l[r] + by->alpha * sum) * (1 + by->alpha);
+    x->l[r] = error_turned(x->l[r], by->alpha, sum);
     x->l_variance[r] += l * sum * sum;
     for (int d = 0; d < c->head_dim_v; d++) {
         const size_t i = (size_t)r * (size_t)c->head_dim_v + (size_t)d;
         const double u = fabs(s->reference.out[i]) + s->reference.out_error[i];
-        x->u[i] = (x->u[i] + fixed * u) * (1 + fixed);
+        x->u[i] = error_turned(x->u[i], fixed, u);
         x->u_variance[i] += either * u * u;
     }
 }
@@ -218,18 +222,9 @@ void likely_sink(const struct oracle_case *c, struct judge_scratch *s, int r, do
     }
 }
 
-/* By how much equal weights make the variance larger. */
 static double together(const struct judge_scratch *s, int r)
 {
-    const double *bins = s->likely.bins + (size_t)r * LIKELY_BINS;
-    double sum = 0;
-    double squares = 0;
-    for (int i = 0; i < LIKELY_BINS; i++) {
-        sum += bins[i];
-        squares += bins[i] * bins[i];
-    }
-    const double apart = s->likely.squares[r] * (1 - 1.0 / LIKELY_BINS);
-    return apart > 0 ? fmax(1, (squares - sum * sum / LIKELY_BINS) / apart) : INFINITY;
+    return likely_together(s->likely.bins + (size_t)r * LIKELY_BINS, LIKELY_BINS, s->likely.squares[r]);
 }
 
 void noise_finish(const struct noise_row *rows, int n, int cols, bool known, int keys, struct output_noise *noise)

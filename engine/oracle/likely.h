@@ -27,6 +27,10 @@
 /* Whether the case keeps such sums. */
 bool likely_wanted(const struct oracle_case *c);
 
+#define LIKELY_RANDOM 0.4 /* of a score's error what has no mean, where its product alone errs */
+/* Of U's sums in one tile. */
+struct product_share likely_share(const struct oracle_case *c);
+
 void likely_begin(const struct oracle_case *c, struct judge_scratch *s);
 
 /* A row's weights, before P is dropped and rounded: what each may err by, and what this adds to l. */

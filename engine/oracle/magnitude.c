@@ -48,7 +48,7 @@ VECTOR_UNITS static double narrow(const double *restrict x, int n, float *restri
 {
     const double unit = power_below(x, n), scale = 1 / unit;
     for (int i = 0; i < n; i++)
-        out[i] = (float)(fabs(x[i]) * scale);
+        out[i] = magnitude_narrow(x[i], scale);
     return unit;
 }
 
@@ -58,8 +58,8 @@ VECTOR_UNITS static double narrow(const double *restrict x, int n, float *restri
 struct magnitude_row magnitude_row(const struct magnitude_sums *from, int row, int m, int k)
 {
     const void *sums = from->sums;
-    return (struct magnitude_row){(const float *)sums + (size_t)row * (size_t)m,
-                                  from->unit[row] / (1 - bound_gamma(k + 2)), 3 * k * BOUND_TINY};
+    return (struct magnitude_row){(const float *)sums + (size_t)row * (size_t)m, magnitude_grown(from->unit[row], k),
+                                  magnitude_lost(k)};
 }
 
 VECTOR_UNITS static void widen(const struct magnitude_row *row, int n, double factor, double *restrict c, int add)

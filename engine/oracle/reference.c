@@ -349,8 +349,7 @@ VECTOR_UNITS static void carry_weights(int n, double scale, double beta, double 
     sums->error = vector_sum(error, n);
 }
 
-/* How many weights of a tile an l adds up: each of several lanes sums its share of them. */
-static int added_keys(const struct oracle_case *c)
+int reference_added_keys(const struct oracle_case *c)
 {
     const int lanes = c->conventions.l_lanes > 1 ? c->conventions.l_lanes : 1;
     return (c->bc + lanes - 1) / lanes + (c->conventions.p_max == ASC_P_MAX_TILE);
@@ -363,7 +362,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
     const int cols = s->at.cols, padding = counted_padding(c, s), converts = scores_convert(c);
     const int unseen = values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols);
     const bool is_tile = c->conventions.p_max == ASC_P_MAX_TILE;
-    const double relative = bound_sum(added_keys(c)), factor = reference_offset(c);
+    const double relative = bound_sum(reference_added_keys(c)), factor = reference_offset(c);
     const struct exponential *e = &s->reference.exponential;
     enum dtype t;
     double unit = 0;
@@ -417,7 +416,7 @@ static void reference_p_l(const struct oracle_case *c, struct judge_scratch *s)
                        &(struct likely_row){.decay = decay,
                                             .moved = moved,
                                             .reach = sum + error,
-                                            .roundings = added_keys(c) + 6,
+                                            .roundings = reference_added_keys(c) + 6,
                                             .unit = unit,
                                             .half_tiny = half_tiny});
         error += relative * (sum + error);
@@ -592,8 +591,7 @@ static void divide_row(const struct oracle_case *c, const struct judge_scratch *
     }
 }
 
-/* What summing a tile costs U, relative to the largest partial sum. */
-static double accumulate_error(const struct oracle_case *c)
+double reference_accumulate_error(const struct oracle_case *c)
 {
     const int is_tile = c->conventions.p_max == ASC_P_MAX_TILE, divides = c->conventions.u_norm == ASC_U_NORM_TILE;
     return product_accumulate(c) + (is_tile + 6 * divides) * product_rounding(c->conventions.acc_u) * BOUND_SLACK;
@@ -606,7 +604,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     struct stage *stage = &s->stage[asc_u];
     const int rows = stage->rows, cols = s->at.cols, head_dim_v = c->head_dim_v;
     const double *v = s->input[asc_v].value, *size_v = s->input[asc_v].size;
-    const double relative = accumulate_error(c);
+    const double relative = reference_accumulate_error(c);
     const double factor = reference_offset(c), times = s->at.times_v;
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     const struct reaches reaches = {s->reference.moved, s->reference.reach, s->reference.product};
@@ -667,21 +665,19 @@ void reference_tile(const struct oracle_case *c, struct judge_scratch *s)
     s->reference.tiles++;
 }
 
-/* An alpha's error grows with its argument, by 3.25 u; those of a row add up to no more than e may be raised to. */
-#define ALPHA_ARGUMENTS (3.25 * BOUND_U * FRAME_REACH)
-
 void reference_turn(const struct oracle_case *c, struct judge_scratch *s)
 {
-    const double tiles = s->reference.tiles, u = tiles * accumulate_error(c), l = tiles * bound_sum(added_keys(c));
+    const double tiles = s->reference.tiles, u = tiles * reference_accumulate_error(c),
+                 l = tiles * bound_sum(reference_added_keys(c));
     for (int r = 0; r < c->in_q.rows; r++) {
         const double alpha = s->reference.turned[r] + ALPHA_ARGUMENTS, more_u = u + alpha, more_l = l + alpha;
         const double sum = s->reference.sum[r];
         for (int d = 0; d < c->head_dim_v; d++) {
             const size_t i = (size_t)r * (size_t)c->head_dim_v + (size_t)d;
-            s->reference.out_error[i] = (s->reference.out_error[i] + more_u * fabs(s->reference.out[i])) * (1 + more_u);
+            s->reference.out_error[i] = error_turned(s->reference.out_error[i], more_u, fabs(s->reference.out[i]));
         }
-        s->reference.sum_error[r] = (s->reference.sum_error[r] + more_l * sum) * (1 + more_l);
-        likely_turn(c, s, r, &(struct likely_turned){tiles, alpha, added_keys(c) + 6});
+        s->reference.sum_error[r] = error_turned(s->reference.sum_error[r], more_l, sum);
+        likely_turn(c, s, r, &(struct likely_turned){tiles, alpha, reference_added_keys(c) + 6});
     }
 }
 

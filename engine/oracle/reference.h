@@ -50,6 +50,11 @@ static inline double reference_offset(const struct oracle_case *c)
     return bound_p_factor(c);
 }
 
+/* How many weights of a tile an l adds up: each of several lanes sums its share of them. */
+int reference_added_keys(const struct oracle_case *c);
+/* What summing a tile costs U, relative to the largest partial sum. */
+double reference_accumulate_error(const struct oracle_case *c);
+
 /* Where no visit was seen, the kernel may have taken the kv tiles of the split from the last to the first. Its partial
    sums are then what is left of the whole, |U - U_j| <= |U| + |U_j|: what falls on them falls on the last one as well,
    in every tile. After the last tile of a split. */

@@ -1,12 +1,14 @@
 #include "engine/run/bounded.h"
 
 #include "engine/base/pool.h"
+#include "engine/run/gpu_judge.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 int bounded_begin(struct bounded *b, int32_t (*places)[3], int64_t n, struct err *err)
@@ -76,6 +78,19 @@ void bounded_sample(struct bounded *b, const struct asc_problem *p, const struct
         b->state[(int64_t)((double)i * (double)b->n / (double)more)] = BOUNDED_SAMPLE;
 }
 
+/* What the CPU says of one of the sample. */
+struct cpu_verdict {
+    int64_t bad;
+    double worst;
+};
+
+static struct cpu_verdict cpu_verdict(const struct tile_verdicts *v)
+{
+    const struct verdict *o = &v[asc_o].global, *lse = &v[asc_lse].global;
+    return (struct cpu_verdict){(int64_t)verdict_bad(o) + (int64_t)verdict_bad(lse),
+                                fmax((double)o->worst_ratio, (double)lse->worst_ratio)};
+}
+
 struct job {
     struct bounded *b;
     const struct trace *t;
@@ -83,6 +98,7 @@ struct job {
     struct judge_scratch **scratch;  /* owned, [threads] */
     struct tile_verdicts **verdicts; /* owned, [threads][kv_tiles][ASC_CHANNELS] */
     int64_t sample;
+    struct cpu_verdict *out; /* borrowed, [n]; NULL: nobody asks */
     const struct runner_progress *progress;
     atomic_llong next, done;
     atomic_int failed;
@@ -122,6 +138,8 @@ static int step(void *ctx, int worker)
     if (!failed) {
         job->b->state[i] = (uint8_t)state_of(job->verdicts[worker]);
         job->b->noise[i] = *judge_noise(job->scratch[worker]);
+        if (job->out)
+            job->out[i] = cpu_verdict(job->verdicts[worker]);
     }
     const int64_t done = atomic_fetch_add(&job->done, 1) + 1;
     runner_report(job->progress, STEP_JUDGING_OUTPUT, (double)done, (double)job->sample);
@@ -213,11 +231,12 @@ int bounded_find_unusual(struct bounded *b)
     return 0;
 }
 
-int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
-                  const struct runner_progress *progress, struct err *err)
+/* Judges the sample; out, [n]: may be NULL. */
+static int judge_sample(struct bounded *b, const struct trace *t, const int32_t *types, struct cpu_verdict *out,
+                        const struct runner_progress *progress, struct err *err)
 {
     struct pool *pool = NULL;
-    struct job job = {.b = b, .t = t, .types = types, .progress = progress};
+    struct job job = {.b = b, .t = t, .types = types, .out = out, .progress = progress};
     for (int64_t i = 0; i < b->n; i++)
         job.sample += b->state[i] == BOUNDED_SAMPLE;
     if (pool_new(0, &pool, err) != 0)
@@ -231,16 +250,154 @@ int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types
     }
     drop(&job, threads);
     pool_free(pool);
+    if (atomic_load(&job.failed))
+        return err_no_memory(err, "", "judging");
+    return cancelled(progress) ? err_set(err, ERR_CANCELLED, "", "cancelled while judging the first pass") : 0;
+}
+
+static int finish(struct bounded *b, struct err *err)
+{
     if (bounded_find_unusual(b) != 0)
-        atomic_store(&job.failed, 1);
+        return err_no_memory(err, "", "judging");
+    b->judged = b->unusual = b->off = 0;
     for (int64_t i = 0; i < b->n; i++) {
         b->judged += b->state[i] == BOUNDED_OK || b->state[i] == BOUNDED_UNUSUAL || b->state[i] == BOUNDED_OFF;
         b->unusual += b->state[i] == BOUNDED_UNUSUAL;
         b->off += b->state[i] == BOUNDED_OFF;
     }
-    if (atomic_load(&job.failed))
-        return err_no_memory(err, "", "judging");
-    return cancelled(progress) ? err_set(err, ERR_CANCELLED, "", "cancelled while judging the first pass") : 0;
+    return 0;
+}
+
+int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
+                  const struct runner_progress *progress, struct err *err)
+{
+    const int failed = judge_sample(b, t, types, NULL, progress, err);
+    struct err own = {0};
+    return finish(b, failed ? &own : err) || failed ? -1 : 0;
+}
+
+enum { CONFIRM_BAD = 16, CONFIRM_OPEN = 64, CONFIRM_GOOD = 8 };
+
+static enum bounded_state gpu_state(const struct gpu_verdict *v)
+{
+    return v->bad ? BOUNDED_OFF : v->open ? BOUNDED_OPEN : BOUNDED_OK;
+}
+
+/* Which of them the CPU looks at: sets them to BOUNDED_SAMPLE. The good ones are others in each run. */
+static int64_t choose_confirmed(struct bounded *b, const struct gpu_verdict *of)
+{
+    int64_t worst = 0;
+    int64_t good = 0;
+    int64_t n = 0;
+    int bad = 0;
+    int open = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        worst = of[i].worst > of[worst].worst ? i : worst;
+        good += b->state[i] == BOUNDED_OK;
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        const enum bounded_state state = (enum bounded_state)b->state[i];
+        const bool asked = (state == BOUNDED_OPEN && open++ < CONFIRM_OPEN) ||
+                           ((state == BOUNDED_OFF || state == BOUNDED_UNUSUAL) && bad++ < CONFIRM_BAD);
+        if (i == 0 || i == worst || asked)
+            b->state[i] = BOUNDED_SAMPLE;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t random = (uint64_t)now.tv_nsec;
+    for (int k = 0; k < CONFIRM_GOOD && good > 0; k++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        int64_t i = (int64_t)((random >> 11) % (uint64_t)b->n);
+        for (int64_t tried = 0; tried < b->n && b->state[i] != BOUNDED_OK; tried++)
+            i = (i + 1) % b->n;
+        if (b->state[i] == BOUNDED_OK)
+            b->state[i] = BOUNDED_SAMPLE;
+    }
+    for (int64_t i = 0; i < b->n; i++)
+        n += b->state[i] == BOUNDED_SAMPLE;
+    return n;
+}
+
+/* Of the last bits of a logarithm, and what that makes of a ratio. */
+#define SAME_RATIO 1e-6
+
+static bool same(double x, double y)
+{
+    return fabs(x - y) <= SAME_RATIO * fmax(fabs(x), fabs(y)) || (isinf(x) && isinf(y));
+}
+
+static bool agrees(const struct gpu_verdict *gpu, const struct cpu_verdict *cpu, const struct output_noise *noise)
+{
+    if (gpu->open)
+        return true;
+    return gpu->bad == cpu->bad && same(gpu->worst, cpu->worst) && gpu->noise.known == noise->known &&
+           (!noise->known || (same(gpu->noise.ratio, noise->ratio) && same(gpu->noise.row, noise->row) &&
+                              same(gpu->noise.high, noise->high) && same(gpu->noise.low, noise->low)));
+}
+
+/* What the GPU said, less what the CPU does not confirm. 1: it does not. */
+static int confirm(struct bounded *b, const struct trace *t, const int32_t *types, const struct gpu_judged *g,
+                   const char *device, const struct runner_progress *progress, struct err *err)
+{
+    uint8_t *chosen = calloc((size_t)b->n + 1, sizeof *chosen);
+    struct cpu_verdict *cpu = calloc((size_t)b->n + 1, sizeof *cpu);
+    int64_t wrong = -1;
+    int failed = !chosen || !cpu ? err_no_memory(err, "", "the judge's verdicts") : 0;
+    for (int64_t i = 0; i < b->n && !failed; i++) {
+        b->state[i] = (uint8_t)gpu_state(&g->tiles[i]);
+        b->noise[i] = g->tiles[i].noise;
+    }
+    if (!failed && bounded_find_unusual(b) != 0)
+        failed = err_no_memory(err, "", "judging");
+    if (!failed) {
+        const int64_t confirmed = choose_confirmed(b, g->tiles);
+        memcpy(chosen, b->state, (size_t)b->n);
+        failed = judge_sample(b, t, types, cpu, progress, err);
+        b->by_gpu = b->n - confirmed;
+    }
+    for (int64_t i = 0; i < b->n && !failed && wrong < 0; i++)
+        if (chosen[i] == BOUNDED_SAMPLE && !agrees(&g->tiles[i], &cpu[i], &b->noise[i]))
+            wrong = i;
+    if (!failed && wrong >= 0) {
+        snprintf(b->judge, sizeof b->judge,
+                 "the CPU: the judge on %.64s is wrong about b%d h%d q%d, and nothing that it said counts", device,
+                 b->places[wrong][0], b->places[wrong][1], b->places[wrong][2]);
+        memset(b->state, BOUNDED_UNJUDGED, (size_t)b->n);
+        memset(b->noise, 0, (size_t)b->n * sizeof *b->noise);
+        b->by_gpu = 0;
+    } else if (!failed) {
+        snprintf(b->judge, sizeof b->judge, "%.64s, and the CPU came to the same about %lld q tiles of %lld", device,
+                 (long long)(b->n - b->by_gpu), (long long)b->n);
+        for (int64_t i = 0; i < b->n; i++) /* nobody has judged these */
+            b->by_gpu -= b->state[i] == BOUNDED_OPEN && chosen[i] != BOUNDED_SAMPLE;
+    }
+    free(chosen);
+    free(cpu);
+    return failed ? -1 : wrong >= 0;
+}
+
+int bounded_judge_on_gpu(struct bounded *b, const struct trace *t, const int32_t *types, const char *program,
+                         const char *device, const struct runner_progress *progress, struct err *err)
+{
+    struct gpu_judged g;
+    const char *unknown;
+    if (gpu_judge_unknown(t, types, b->places, b->n, &unknown, err) != 0)
+        return -1;
+    if (unknown) {
+        snprintf(b->judge, sizeof b->judge, "the CPU, since the judge on a GPU does not know this: %s", unknown);
+        return 1;
+    }
+    if (gpu_judge_run(program, t, types, b->places, b->n, false, progress, &g, err) != 0) {
+        if (err->code == ERR_CANCELLED)
+            return -1;
+        snprintf(b->judge, sizeof b->judge, "the CPU, since the judge on %.64s failed: %.90s", device, err->message);
+        return 1;
+    }
+    int result = confirm(b, t, types, &g, device, progress, err);
+    gpu_judged_free(&g);
+    if (result == 0 && finish(b, err) != 0)
+        result = -1;
+    return result;
 }
 
 static uint64_t hash_of(const struct trace *t, const int32_t place[3])
@@ -369,8 +526,13 @@ static void name_places(const struct bounded *b, enum bounded_state state, char 
 
 void bounded_describe(const struct bounded *b, int64_t differing, struct trace_capture *out)
 {
-    *out = (struct trace_capture){
-        .wanted = b->n, .judged = b->judged, .off = b->off, .unusual = b->unusual, .differing = differing};
+    *out = (struct trace_capture){.wanted = b->n,
+                                  .judged = b->judged,
+                                  .off = b->off,
+                                  .unusual = b->unusual,
+                                  .by_gpu = b->by_gpu,
+                                  .differing = differing};
+    snprintf(out->judge, sizeof out->judge, "%s", b->judge);
     name_places(b, BOUNDED_OFF, out->off_places, sizeof out->off_places);
     name_places(b, BOUNDED_UNUSUAL, out->unusual_places, sizeof out->unusual_places);
 }

@@ -24,6 +24,8 @@ struct bounded {
     uint64_t *hash;             /* owned, [n]: of what the first pass left of o and lse */
     struct output_noise *noise; /* owned, [n]: of what was judged */
     int64_t judged, off, unusual;
+    int64_t by_gpu;  /* of the judged ones: nobody but the judge on a GPU has looked at them */
+    char judge[192]; /* who judged and why not a GPU, one sentence; "": the CPU, nobody asked for another one */
 };
 
 /* Takes places over, also where it fails: -1 without memory. */
@@ -39,6 +41,13 @@ void bounded_sample(struct bounded *b, const struct asc_problem *p, const struct
 /* Judges the sample in a complete run t, on all cores; types as for place_case_make(). ERR_CANCELLED, ERR_SYSTEM. */
 int bounded_judge(struct bounded *b, const struct trace *t, const int32_t *types,
                   const struct runner_progress *progress, struct err *err);
+
+/* Every q tile, judged by attnscope-judge on `device`. The CPU judges the first, the worst, up to 16 more that are bad
+   or unusual, those that the GPU says nothing of, 64 at most, and 8 good ones at random. Returns 0; 1: nothing is
+   judged, and b->judge says why: it failed, or the CPU came to something else about any of these; -1: ERR_CANCELLED,
+   ERR_SYSTEM. */
+int bounded_judge_on_gpu(struct bounded *b, const struct trace *t, const int32_t *types, const char *program,
+                         const char *device, const struct runner_progress *progress, struct err *err);
 
 /* Part of bounded_judge(): which tiles are unusual, by their own noise and by the median of the run's tiles of
    about as many keys. -1: no memory. */

@@ -1,4 +1,5 @@
 #include "engine/run/record.h"
+#include "engine/run/gpu_judge.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/path.h"
@@ -455,9 +456,38 @@ static void log_first_pass(void *ctx, const char *line)
         progress->log(progress->ctx, line);
 }
 
+/* Judges every q tile of the first pass on a GPU, where that is wanted and can be done. Returns 0; 1: the CPU judges,
+   and it has been said why; -1: *err. */
+static int judge_on_gpu(const struct runner_paths *paths, const struct scenario *scenario, const struct trace *t,
+                        const struct record_selection *wanted, struct bounded *b,
+                        const struct runner_progress *progress, struct err *err)
+{
+    char program[600], device[64], line[256];
+    struct err missing = {0};
+    bool slow = false;
+    const int choice = scenario->capture.judge;
+    if (choice == SCENARIO_JUDGE_CPU || (choice == SCENARIO_JUDGE_AUTO && t->info.backend != BACKEND_GPU))
+        return 1;
+    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &slow, &missing) != 0) {
+        snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);
+    } else if (slow && choice == SCENARIO_JUDGE_AUTO) {
+        snprintf(b->judge, sizeof b->judge, "the CPU: %.64s computes float64 at a small part of its rate (--judge gpu)",
+                 device);
+    } else {
+        const int result = bounded_judge_on_gpu(b, t, wanted->types.channel, program, device, progress, err);
+        if (result <= 0)
+            return result;
+    }
+    snprintf(line, sizeof line, "o and lse are judged by %s", b->judge);
+    if (progress && progress->log)
+        progress->log(progress->ctx, line);
+    return 1;
+}
+
 /* The first pass: nothing is recorded but what the kernel leaves; what of it is off. -1: *err. */
-static int first_pass(struct recorder *r, const struct scenario *scenario, const struct record_selection *wanted,
-                      struct bounded *b, const struct runner_progress *progress, struct err *err)
+static int first_pass(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                      const struct record_selection *wanted, struct bounded *b, const struct runner_progress *progress,
+                      struct err *err)
 {
     struct record_selection nothing = *wanted;
     struct trace *t = NULL;
@@ -474,8 +504,11 @@ static int first_pass(struct recorder *r, const struct scenario *scenario, const
         err_set(err, ERR_CANCELLED, "", "cancelled; %s", runner_step_words(STEP_FIRST_PASS));
     if (!failed) {
         runner_report(progress, STEP_JUDGING_OUTPUT, 0, 0);
-        bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
-        failed = bounded_judge(b, t, wanted->types.channel, progress, err);
+        failed = judge_on_gpu(paths, scenario, t, wanted, b, progress, err);
+        if (failed > 0) {
+            bounded_sample(b, &scenario->problem, &wanted->plan, BOUNDED_SCORES);
+            failed = bounded_judge(b, t, wanted->types.channel, progress, err);
+        }
         bounded_remember(b, t);
     }
     trace_free(t);
@@ -489,7 +522,7 @@ static int record_bounded(struct recorder *r, const struct runner_paths *paths, 
                           struct trace **out, struct err *err)
 {
     struct err first = {0};
-    const int failed = first_pass(r, scenario, selection, b, progress, &first);
+    const int failed = first_pass(r, paths, scenario, selection, b, progress, &first);
     if (failed && first.code != ERR_RUN) {
         *err = first;
         return -1;
@@ -549,6 +582,17 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
     return -1;
 }
 
+/* Whether there is a GPU to judge on, where one was asked for: said before anything is built or run. */
+static int find_judge(const struct runner_paths *paths, struct err *err)
+{
+    char program[600], device[64];
+    struct err missing = {0};
+    bool slow;
+    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &slow, &missing) == 0)
+        return 0;
+    return err_set(err, ERR_SYSTEM, "--judge gpu", "there is no GPU to judge on: %.300s", missing.message);
+}
+
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err)
 {
@@ -558,6 +602,8 @@ int record(struct recorder *r, const struct runner_paths *paths, const struct sc
     *out = NULL;
     if (scenario->on[0])
         return remote_record(paths, scenario, progress, out, err);
+    if (scenario->capture.judge == SCENARIO_JUDGE_GPU && find_judge(paths, err) != 0)
+        return -1;
     const enum probes probes = scenario->probes == SCENARIO_PROBES_OFF ? PROBES_NONE : PROBES_RECORD;
     if (select_places(r, paths, &own, probes, progress, &selection, &n, err) != 0)
         return -1;

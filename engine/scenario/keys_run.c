@@ -188,6 +188,13 @@ int key_set_writers(struct scenario *s, enum scenario_key_id id, const char *val
     return value_choice(&s->capture.writers, names, value);
 }
 
+int key_set_judge(struct scenario *s, enum scenario_key_id id, const char *value)
+{
+    static const char *const names[] = {"auto", "gpu", "cpu", NULL};
+    (void)id;
+    return value_choice(&s->capture.judge, names, value);
+}
+
 _Static_assert(KEY_BUDGET_SHARED - KEY_BUDGET_REGISTERS == BUDGET_SHARED_BYTES, "key_set_budget counts on it");
 _Static_assert(KEY_BUDGET_SPILL - KEY_BUDGET_REGISTERS == BUDGET_SPILL_BYTES, "key_set_budget counts on it");
 

@@ -60,12 +60,17 @@ struct inputs {
     int all_heads, all_kv_heads; /* before they are cut */
 };
 
+/* Who judges o and lse in a first pass: auto takes the GPU where the run is on one that computes float64 at its full
+ * rate. */
+enum scenario_judge { SCENARIO_JUDGE_AUTO, SCENARIO_JUDGE_GPU, SCENARIO_JUDGE_CPU };
+
 /* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
 struct capture {
     int n_batches, n_heads, n_q_tiles;
     int *batches, *heads, *q_tiles; /* owned */
     unsigned channels;              /* set of 1u << enum asc_channel; default all */
     uint64_t mem_bytes;             /* most the live trace may take; default 2 GiB */
+    int judge;                      /* enum scenario_judge: of o and lse in a first pass */
     int memory;                     /* enum memory_kind: where the probes write on a GPU */
     int writers;                    /* enum: whether who recorded each element is kept */
 };

@@ -53,8 +53,10 @@ struct trace_capture {
     int64_t judged, off;  /* in the first pass: o and lse judged, and beyond their bounds */
     int64_t unusual;      /* within them, with errors that are not of the size of roundings */
     int64_t differing;    /* o or lse not the same bits in both passes; -1: not known */
+    int64_t by_gpu;       /* of the judged ones: a GPU's judge alone has looked at them */
     char off_places[192]; /* the first of those that were off: "b0 h3 q17, ..." */
     char unusual_places[192];
+    char judge[192]; /* who judged, a GPU or why not; "": the CPU, nobody asked for another one */
 };
 
 /* How a run ended. */

@@ -71,6 +71,6 @@ const struct trace_field trace_event_place[] = {
 const struct trace_text trace_event_other[] = {SINCE(trace_event, other_file, 1), {0}};
 const struct trace_text trace_site_texts[] = {TEXT(trace_site, file), {0}};
 const struct trace_text trace_capture_texts[] = {
-    TEXT(trace_capture, off_places), SINCE(trace_capture, unusual_places, 1), {0}};
+    TEXT(trace_capture, off_places), SINCE(trace_capture, unusual_places, 1), SINCE(trace_capture, judge, 1), {0}};
 const struct trace_field trace_frame_fields[] = {FIELD(trace_frame, line, NULL), {0}};
 const struct trace_text trace_frame_texts[] = {TEXT(trace_frame, function), TEXT(trace_frame, file), {0}};

@@ -296,7 +296,8 @@ static int read_capture(const struct entry *e, const json_t *from, struct trace 
         get_count(e, from, "judged", 0, c->wanted, &c->judged) != 0 ||
         get_count(e, from, "off", 0, c->judged, &c->off) != 0 ||
         get_count(e, from, "differing", -1, c->wanted, &c->differing) != 0 ||
-        (json_object_get(from, "unusual") && get_count(e, from, "unusual", 0, c->judged, &c->unusual) != 0))
+        (json_object_get(from, "unusual") && get_count(e, from, "unusual", 0, c->judged, &c->unusual) != 0) ||
+        (json_object_get(from, "by_gpu") && get_count(e, from, "by_gpu", 0, c->judged, &c->by_gpu) != 0))
         return -1;
     return get_texts(e, from, trace_capture_texts, c);
 }

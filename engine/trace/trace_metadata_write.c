@@ -246,10 +246,10 @@ static json_t *events_value(const struct trace_info *info)
 
 static json_t *capture_value(const struct trace_capture *c)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "wanted", (json_int_t)c->wanted, "judged",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "wanted", (json_int_t)c->wanted, "judged",
                      (json_int_t)c->judged, "off", (json_int_t)c->off, "differing", (json_int_t)c->differing, "unusual",
                      (json_int_t)c->unusual, "off_places", text_value(c->off_places), "unusual_places",
-                     text_value(c->unusual_places));
+                     text_value(c->unusual_places), "by_gpu", (json_int_t)c->by_gpu, "judge", text_value(c->judge));
 }
 
 static json_t *inputs_value(const struct trace *t)

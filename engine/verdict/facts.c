@@ -380,6 +380,11 @@ static void tell_recorded(const struct facts *to)
              "a first pass judged o and lse of %lld of %lld q tiles against the reference; off: %lld%s%s%s",
              (long long)c->judged, (long long)c->wanted, (long long)c->off, c->off ? " (" : "", c->off_places,
              c->off ? ")" : "");
+    if (c->by_gpu)
+        tell(to, FACT_RECORDED, &plain, "it was judged by %s; %lld verdicts rest on the GPU's word", c->judge,
+             (long long)c->by_gpu);
+    else if (c->judge[0])
+        tell(to, FACT_RECORDED, &plain, "it was judged by %s", c->judge);
     if (c->unusual)
         tell(to, FACT_UNUSUAL, &plain,
              "the first pass found o of %lld of them within its bounds, but with errors that are not of the size of "

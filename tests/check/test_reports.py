@@ -96,7 +96,7 @@ class Reports(unittest.TestCase):
     def test_two_passes_in_bounded_memory(self):
         [result] = self.json("tests/session/one-q-tile.ini", status=1)
         self.assertEqual(result["first_pass"], {"wanted": 20, "judged": 20, "off": 1, "off_places": "b0 h2 q3", "unusual": 0,
-                                                "unusual_places": "", "differing": 0})
+                                                "unusual_places": "", "by_gpu": 0, "judge": "", "differing": 0})
         self.assertEqual((result["verdict"], result["culprits"]), ("FAIL", ["o"]))
 
     def test_two_mistakes(self):

@@ -105,8 +105,11 @@ static void print_found(const struct session *s)
            t->layout.n_slots, (long long)t->problem.batch * t->problem.heads * t->layout.q_tiles);
     if (c->wanted) {
         printf(", \"first_pass\": {\"wanted\": %lld, \"judged\": %lld, \"off\": %lld, \"differing\": %lld, "
-               "\"off_places\": ",
-               (long long)c->wanted, (long long)c->judged, (long long)c->off, (long long)c->differing);
+               "\"by_gpu\": %lld, \"judge\": ",
+               (long long)c->wanted, (long long)c->judged, (long long)c->off, (long long)c->differing,
+               (long long)c->by_gpu);
+        print_string(c->judge);
+        printf(", \"off_places\": ");
         print_string(c->off_places);
         printf("}");
     }

@@ -340,7 +340,7 @@ def bounded_section(figures):
     if "error" in figures["bounded"]:
         return error_section("Bounded capture", figures, "bounded")
     text = ("## Bounded capture\n\n(1,32,65536,128): a full trace would be some terabytes. A first pass leaves only O and "
-            "LSE, of which a sample of q tiles is\njudged; a second pass records those that are off, then others, in full.\n")
+            "LSE, of which every q tile is judged\non the GPU, or a sample on the CPU; a second pass records those that are off, then others, in full. Aim: every q tile judged\nwithin 10 s (`judging the output`).\n")
     for row in figures["bounded"]["rows"]:
         name = row["scenario"].rsplit("/", 1)[-1]
         text += f"\n### {name}\n\n"
@@ -354,6 +354,7 @@ def bounded_section(figures):
             facts += [("q tiles", f"{first['wanted']:,}"),
                       ("judged in the first pass", f"{first['judged']:,}, of which {first['off']:,} are off" +
                        (f": {first['off_places']}" if first["off"] else "")),
+                      ("judged by", f"{first['judge'] or 'the CPU'}; {first['by_gpu']:,} verdicts rest on the GPU's word"),
                       ("changed in the second pass", f"{first['differing']:,} q tiles")]
         facts += [("recorded in the second pass", f"{row['slots']:,} q tiles"),
                   ("trace", size(row["trace_bytes"])),

@@ -80,7 +80,8 @@ class Fake(bench_steps.Bench):
             return {"context": 0.2, "sizes": [{"bytes": 1 << 30, "first_write": 1.0, "pin": 0.1, "unpin": 0.05,
                                                "copy": (1 << 30) / 55e9, "write": (1 << 30) / 52e9}]}
         if "bench_phases" in line:
-            first = {"wanted": 32768, "judged": 64, "off": 3, "differing": 0, "off_places": "b0 h0 q9"}
+            first = {"wanted": 32768, "judged": 64, "off": 3, "differing": 0, "off_places": "b0 h0 q9",
+                     "by_gpu": 0, "judge": ""}
             return {"runs": [{**RUN, "total": 9.0}, RUN, RUN], "verdict": "FAIL", "finding": "a | b", "slots": 60,
                     "places": 32768, "trace_bytes": 8 << 30, "first_pass": first, "saved_bytes": 37_000_000,
                     "save": 0.08, "open": 0.0004, "attnscope_kib": 9 << 20, "debuggee_kib": 9 << 20}

@@ -1,0 +1,141 @@
+#include "engine/judge/numbers.h"
+
+#include "engine/oracle/bias.h"
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/likely.h"
+#include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
+#include "engine/oracle/reference.h"
+#include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
+#include <string.h>
+
+const struct judge_feature judge_features[] = {
+#define KNOWN(what) {what, true},
+#define UNKNOWN(what, condition) {what, false},
+#include "engine/judge/features.def"
+#undef KNOWN
+#undef UNKNOWN
+    {NULL, false}};
+
+static bool is_float(enum dtype t)
+{
+    return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32;
+}
+
+static bool converts(const struct oracle_case *c, enum asc_channel ch, enum dtype t)
+{
+    const int used = values_type(c, ch);
+    return used >= 0 && used != (int)t && used != DTYPE_F32;
+}
+
+/* Whether each row sees some key, and the tiles that hold one are neighbors: so it is without a mask of bytes, whose
+   ranges grow with the row. */
+static bool sees_ranges(const struct oracle_case *c)
+{
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const struct key_range now = schedule_range(c, r), before = schedule_range(c, r ? r - 1 : 0);
+        if (schedule_keys(c, r) == 0 || now.first < before.first || now.first > before.last)
+            return false;
+    }
+    return true;
+}
+
+static bool has_room(const struct oracle_case *c)
+{
+    const struct judge_numbers n = {.head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc};
+    return c->head_dim <= 512 && c->head_dim_v <= 512 && judge_room_bytes(&n, judge_columns(&n)) <= JUDGE_ROOM_MAX;
+}
+
+const char *judge_unknown(const struct oracle_case *c)
+{
+#define KNOWN(what)
+#define UNKNOWN(what, condition)                                                                                       \
+    if (condition)                                                                                                     \
+        return what;
+#include "engine/judge/features.def"
+#undef KNOWN
+#undef UNKNOWN
+    return NULL;
+}
+
+/* The type's bits and least exponent as likely_bin() has them, see deal_weights(). */
+static void take_bins(double unit, double half_tiny, struct judge_numbers *n)
+{
+    n->bin_bits = -1 - ilogb(unit);
+    n->bin_least = ilogb(half_tiny) + 1 + n->bin_bits;
+}
+
+struct judge_numbers judge_numbers_of(const struct oracle_case *c)
+{
+    const double nothing = 0x1p-1000;
+    struct judge_numbers n = {.head_dim = c->head_dim,
+                              .head_dim_v = c->head_dim_v,
+                              .bc = c->bc,
+                              .type = {(int)c->in_q.dtype, (int)c->in_k.dtype, (int)c->in_v.dtype, c->o_dtype},
+                              .likely = likely_wanted(c),
+                              .lanes = c->conventions.l_lanes,
+                              .roundings = reference_added_keys(c) + 6,
+                              .factor = values_factor(c->conventions.s_unit, c->scale),
+                              .score_least = product_size(c->conventions.acc_s, nothing),
+                              .natural = values_natural_later(c) ? 1 : values_natural_s(c),
+                              .convert = c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c),
+                              .start = local_m_begin(c, 0) * values_natural_m(c),
+                              .exponential = weight_exponential(c),
+                              .p_factor = bound_p_factor(c),
+                              .ln_factor = bound_ln_factor(c),
+                              .l_error = bound_sum(reference_added_keys(c)),
+                              .u_error = reference_accumulate_error(c),
+                              .u_least = product_size(c->conventions.acc_u, BOUND_TINY),
+                              .random = LIKELY_RANDOM,
+                              .lse_unit = c->conventions.lse_base2 ? M_LOG2E : 1,
+                              .alpha_arguments = ALPHA_ARGUMENTS,
+                              .folded_lse = bound_folded_scales(c, 1)};
+    const struct matrix *lse = &c->captured[asc_lse];
+    enum dtype t;
+    double unit = 0;
+    double half_tiny = 0;
+    n.has_lse = lse->data != NULL;
+    n.lse_type = n.has_lse ? (int)lse->dtype : DTYPE_F32;
+    n.score_least = n.score_least > nothing ? n.score_least : 0;
+    n.score_grown = fabs(n.factor) * (product_score(c) + bound_factor(n.factor));
+    n.score_tiny = product_tiny(c->conventions.acc_s, c->head_dim + 1) * fmax(1, fabs(n.factor));
+    bound_narrow(DTYPE_F16, &unit, &half_tiny);
+    if (values_p_type(c, &t)) {
+        bound_narrow(t, &n.p_unit, &n.p_half_tiny);
+        unit = n.p_unit;
+        half_tiny = n.p_half_tiny;
+        if (c->conventions.l_from == ASC_L_ROUNDED) {
+            n.l_unit = n.p_unit;
+            n.l_half_tiny = n.p_half_tiny;
+        }
+    }
+    take_bins(unit, half_tiny, &n);
+    n.share = likely_share(c);
+    bound_narrow((enum dtype)c->o_dtype, &n.o_unit, &n.o_half_tiny);
+    return n;
+}
+
+void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
+                    unsigned char *skips)
+{
+    int first = c->kv_len;
+    int last = 0;
+    for (int r = 0; r < c->in_q.rows; r++) {
+        const struct key_range keys = schedule_range(c, r);
+        ranges[r] = (struct judge_range){keys.first, keys.last, schedule_keys(c, r)};
+        first = keys.first < first ? keys.first : first;
+        last = keys.last > last ? keys.last : last;
+    }
+    tile->rows = c->in_q.rows;
+    tile->keys = c->kv_len;
+    tile->first = first / c->bc;
+    tile->last = (last - 1) / c->bc;
+    tile->visits = tile->last - tile->first + 1;
+    for (int kv = tile->first; skips && kv <= tile->last; kv++) {
+        skips[kv - tile->first] = schedule_masked(c, kv);
+        tile->visits -= schedule_masked(c, kv);
+    }
+}

@@ -1,0 +1,26 @@
+/* Whether the judge on a GPU knows all of a case, and what its formulas take of it. */
+#ifndef JUDGE_NUMBERS_H
+#define JUDGE_NUMBERS_H
+
+#include "engine/judge/work.h"
+#include "engine/oracle/oracle.h"
+
+/* What it does not know, the first thing of features.def; NULL: it knows all of it. */
+const char *judge_unknown(const struct oracle_case *c);
+
+struct judge_numbers judge_numbers_of(const struct oracle_case *c);
+/* The kv tiles that hold something for a row of the case's q tile, and what each of its rows sees. skips: [kv_tiles];
+   NULL where there is no mask of bytes. */
+void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
+                    unsigned char *skips);
+
+/* Shared memory of a block, in bytes. */
+#define JUDGE_ROOM_MAX 232448
+
+struct judge_feature {
+    const char *what;
+    bool on_gpu;
+};
+extern const struct judge_feature judge_features[]; /* NULL ends them */
+
+#endif

@@ -1,0 +1,123 @@
+/* What attnscope asks of attnscope-judge, a program of its own since it links CUDA: O and LSE of many q tiles against
+   the float64 reference, from the inputs. The work lies in a file that both map: this header, then tiles, row ranges,
+   blocks and rows at the offsets it names; the tensors are in the trace's file. Valid as C and C++. */
+#ifndef JUDGE_WORK_H
+#define JUDGE_WORK_H
+
+#include "engine/base/dtype.h"
+#include "engine/oracle/formula.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    JUDGE_MAGIC = 0x4A554447,
+    JUDGE_VERSION = 1,
+    JUDGE_ROWS = 16,
+    JUDGE_THREADS = 256 /* of a block */,
+    JUDGE_BINS = 128
+};
+
+/* All that the formulas take of a case, the same for every q tile. */
+struct judge_numbers {
+    int32_t head_dim, head_dim_v, bc;
+    int32_t type[4], lse_type;      /* enum dtype of Q, K, V, O */
+    int32_t has_lse, likely, lanes; /* lanes that share a row's l */
+    int32_t roundings, bin_bits, bin_least;
+    double factor, score_grown, score_tiny, score_least; /* S; score_least: product_size() of a small number */
+    double natural, convert, start; /* of a score of 1; 1 where m's unit is another; m before the first key, natural */
+    struct exponential exponential;
+    double p_factor, ln_factor;
+    double l_error, l_unit, l_half_tiny;
+    double p_unit, p_half_tiny, u_error, u_least;
+    struct product_share share;
+    double random;
+    double o_unit, o_half_tiny, lse_unit;
+    double alpha_arguments;
+    double folded_lse; /* of a maximum, see bound_folded_scales() */
+};
+
+/* Of a row, for the threads that hold its U. */
+enum {
+    ROW_DECAY,
+    ROW_DECAY_ERROR,
+    ROW_LOST,
+    ROW_W,
+    ROW_E,
+    ROW_F,
+    ROW_V,
+    ROW_LIKELY_DECAY,
+    ROW_SUM,
+    ROW_ERROR,
+    ROW_LIKELY,
+    ROW_TOGETHER,
+    ROW_ALPHA,
+    ROW_NUMBERS
+};
+
+/* Shared memory of a block whose threads take so many columns of U at a time. */
+static inline size_t judge_room_bytes(const struct judge_numbers *n, int columns)
+{
+    const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS,
+                 widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
+    const size_t tiles =
+        (rows * D + 7 * rows * W + rows * JUDGE_BINS + rows * ROW_NUMBERS + JUDGE_THREADS / 32) * sizeof(double) +
+        (rows * D + W * (widest + 1)) * sizeof(float);
+    const size_t end = 4 * rows * (size_t)columns * sizeof(double);
+    return tiles > end ? tiles : end;
+}
+static inline int judge_columns(const struct judge_numbers *n)
+{
+    return n->head_dim_v <= 64 ? 64 : n->head_dim_v <= 128 ? 128 : 256;
+}
+
+struct judge_tile {
+    int64_t q, k, v, o, lse; /* where each begins in the trace's file */
+    int64_t row;             /* its first one's number among all rows */
+    int64_t values;          /* its first element's in judge_work.values; read where there are any */
+    int32_t rows, keys;
+    int32_t first, last; /* kv tiles that hold something for one of its rows */
+    int32_t visits;      /* how many of first .. last those are: all of them, but with a mask of bytes */
+    int64_t mask;        /* where the mask of its rows begins in the trace's file; read where there is one */
+    int64_t skips;       /* its first byte in judge_work.skips: 1 for each of first .. last that holds nothing */
+};
+
+struct judge_range {
+    int32_t first, last; /* keys that a row sees: first .. last - 1, with a mask of bytes some of them */
+    int32_t keys;        /* how many */
+};
+
+struct judge_block {
+    int32_t tile, row; /* rows row .. row + JUDGE_ROWS - 1 of a tile */
+};
+
+/* What came of a row. */
+struct judge_row {
+    int32_t judged, bad_o, bad_lse;
+    int32_t open; /* 1: a number that the formulas here say nothing of: the CPU's to judge */
+    double worst_o, worst_lse;
+    struct noise_row noise;
+};
+
+/* What is expected, and the bound: of O's elements, then of LSE. Asked for by tests. */
+struct judge_value {
+    double want, bound;
+};
+
+struct judge_work {
+    int32_t magic, version;
+    int64_t bytes; /* of the file */
+    struct judge_numbers numbers;
+    int64_t stride[4];             /* rows of Q, K, V, O, in elements */
+    int64_t begin, end;            /* of the tensors in the trace's file */
+    int64_t tiles, ranges, blocks; /* offsets in this file of arrays, and their lengths */
+    int64_t n_tiles, n_rows, n_blocks;
+    int64_t rows;  /* offset: judge_row[n_rows], written */
+    int64_t skips; /* offset: bytes, see judge_tile; their number is 0 where there is no mask of bytes */
+    int64_t n_skips, mask_stride;
+    int64_t values; /* offset: judge_value, written; 0: nobody asks for them */
+    int64_t n_values;
+    int32_t done;      /* written: 1 when all rows are there */
+    char failure[256]; /* written: why not, one sentence */
+};
+
+#endif

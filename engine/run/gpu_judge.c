@@ -1,0 +1,315 @@
+#include "engine/run/gpu_judge.h"
+
+#include "engine/build/device.h"
+#include "engine/build/process.h"
+#include "engine/judge/numbers.h"
+#include "engine/oracle/likely.h"
+#include "engine/oracle/schedule.h"
+#include "engine/trace/layout.h"
+#include "engine/verdict/case.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LIMIT_S 3600.0 /* of a judge that hangs */
+#define FIND_S 60.0    /* a context on a cold driver takes seconds */
+
+void gpu_judged_free(struct gpu_judged *g)
+{
+    free(g->tiles);
+    free(g->values);
+    *g = (struct gpu_judged){0};
+}
+
+/* Of a head, whose q tiles differ in their rows alone. */
+struct head {
+    struct slot_case c;
+    int32_t place[3];
+    bool made;
+};
+
+/* The case of a place. A head's is made anew where the head is another one than before. */
+static int case_at(const struct trace *t, const int32_t *types, const int32_t place[3], struct head *head,
+                   struct oracle_case *out)
+{
+    if (!head->made || head->place[0] != place[0] || head->place[1] != place[1]) {
+        slot_case_free(&head->c);
+        head->made = false;
+        if (place_case_make(t, place, types, &head->c) != 0)
+            return -1;
+        head->made = true;
+        memcpy(head->place, place, sizeof head->place);
+    }
+    *out = head->c.c;
+    out->q_tile = place[2];
+    if (out->mask.data)
+        out->mask.data = (const unsigned char *)out->mask.data +
+                         (int64_t)(place[2] - head->place[2]) * out->br * out->mask.row_stride;
+    out->in_q.rows = channel_valid_rows(asc_q, &t->problem, &t->plan, place[0], place[2], 0);
+    return 0;
+}
+
+int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                      const char **unknown, struct err *err)
+{
+    struct head head = {0};
+    int failed = 0;
+    bool likely = false;
+    *unknown = NULL;
+    for (int64_t i = 0; i < n && !failed && !*unknown; i++) {
+        struct oracle_case c;
+        failed = case_at(t, types, places[i], &head, &c);
+        if (failed)
+            break;
+        *unknown = judge_unknown(&c);
+        if (!*unknown && i > 0 && likely != likely_wanted(&c))
+            *unknown = "sequences of fewer and of more than 4096 keys in one batch";
+        likely = likely_wanted(&c);
+    }
+    slot_case_free(&head.c);
+    return failed ? err_no_memory(err, "", "the judge's work") : 0;
+}
+
+int gpu_judge_find(const struct runner_paths *paths, char *program, size_t program_bytes, char *device,
+                   size_t device_bytes, bool *slow, struct err *err)
+{
+    struct process_output output = {0};
+    struct gpu_device gpu;
+    if (device_find(paths, &gpu, err) != 0)
+        return -1;
+    if (runner_find_built(paths, "attnscope-judge", program, program_bytes, err) != 0)
+        return err_set(err, ERR_SYSTEM, "", "attnscope-judge is not built (make judge)");
+    const char *argv[] = {program, NULL};
+    if (process_capture(argv, FIND_S, NULL, &output, err) != 0)
+        return -1;
+    char *end = strpbrk(output.out, ":\n");
+    const bool says = output.status == 0 && end && strlen(output.out) > 4;
+    if (says)
+        *end = '\0';
+    if (says) {
+        *slow = strncmp(output.out, "cpu ", 4) == 0;
+        snprintf(device, device_bytes, "%s", output.out + 4);
+    } else {
+        output.err[strcspn(output.err, "\n")] = '\0';
+        err_set(err, ERR_SYSTEM, "", "%.200s", *output.err ? output.err : "attnscope-judge says nothing");
+    }
+    process_output_free(&output);
+    return says ? 0 : -1;
+}
+
+/* The file of the work, as it grows to its length. */
+struct job {
+    int fd;
+    struct judge_work *work; /* mapped */
+    size_t bytes;
+};
+
+static int64_t after(int64_t *at, int64_t n, size_t size)
+{
+    const int64_t here = (*at + 63) / 64 * 64;
+    *at = here + n * (int64_t)size;
+    return here;
+}
+
+static int make_file(const struct judge_work *header, struct job *job, struct err *err)
+{
+    job->bytes = (size_t)header->bytes;
+    job->fd = memfd_create("attnscope-judge", MFD_CLOEXEC);
+    if (job->fd < 0 || ftruncate(job->fd, header->bytes) != 0)
+        return err_errno(err, "", "the judge's work");
+    void *at = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
+    if (at == MAP_FAILED)
+        return err_errno(err, "", "the judge's work");
+    job->work = at;
+    *job->work = *header;
+    return 0;
+}
+
+static void close_file(struct job *job)
+{
+    if (job->work)
+        munmap(job->work, job->bytes);
+    if (job->fd >= 0)
+        close(job->fd);
+}
+
+static void *part(const struct job *job, int64_t offset)
+{
+    return (unsigned char *)job->work + offset;
+}
+
+static int64_t offset_of(const struct trace *t, const void *data)
+{
+    return (const unsigned char *)data - t->bytes;
+}
+
+static int64_t row_bytes(const struct matrix *m)
+{
+    return m->row_stride * (int64_t)dtype_bytes(m->dtype);
+}
+
+/* Where the tensors of a tile lie. */
+static void place_tensors(const struct trace *t, const struct oracle_case *c, const struct head *head,
+                          struct judge_tile *tile)
+{
+    const struct matrix *o = &c->captured[asc_o], *lse = &c->captured[asc_lse];
+    const int64_t rows = (int64_t)(c->q_tile - head->place[2]) * c->br;
+    tile->q = offset_of(t, c->in_q.data) + rows * row_bytes(&c->in_q);
+    tile->k = offset_of(t, c->in_k.data);
+    tile->v = offset_of(t, c->in_v.data);
+    tile->o = offset_of(t, o->data) + rows * row_bytes(o);
+    tile->mask = c->mask.data ? offset_of(t, c->mask.data) : 0;
+    tile->lse = lse->data ? offset_of(t, lse->data) + rows * row_bytes(lse) : 0;
+}
+
+/* How much of each there is: rows, blocks and values of all places. */
+static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, struct judge_work *w)
+{
+    w->n_tiles = n;
+    enum dtype u8;
+    w->n_skips = trace_tensor(t, 'm', &u8) ? n * t->layout.kv_tiles : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int rows = channel_valid_rows(asc_q, &t->problem, &t->plan, places[i][0], places[i][2], 0);
+        w->n_rows += rows;
+        w->n_blocks += (rows + JUDGE_ROWS - 1) / JUDGE_ROWS;
+        w->n_values += (int64_t)rows * (t->problem.head_dim_v + 1);
+    }
+}
+
+/* Longest rows first: what is left at the end of a launch is short. */
+static int by_length(const void *a, const void *b, void *tiles)
+{
+    const struct judge_tile *of = tiles, *x = &of[((const struct judge_block *)a)->tile],
+                            *y = &of[((const struct judge_block *)b)->tile];
+    const int by = (y->last - y->first) - (x->last - x->first);
+    return by ? by : (int)(x > y) - (int)(x < y);
+}
+
+static int fill_work(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                     const struct job *job)
+{
+    struct judge_work *w = job->work;
+    struct judge_tile *tiles = part(job, w->tiles);
+    struct judge_range *ranges = part(job, w->ranges);
+    struct judge_block *blocks = part(job, w->blocks);
+    struct head head = {0};
+    int64_t row = 0;
+    int64_t block = 0;
+    int64_t value = 0;
+    for (int64_t i = 0; i < n; i++) {
+        struct oracle_case c;
+        if (case_at(t, types, places[i], &head, &c) != 0) {
+            slot_case_free(&head.c);
+            return -1;
+        }
+        if (i == 0) {
+            const struct matrix *of[] = {&c.in_q, &c.in_k, &c.in_v, &c.captured[asc_o]};
+            w->numbers = judge_numbers_of(&c);
+            for (int m = 0; m < 4; m++)
+                w->stride[m] = of[m]->row_stride;
+            w->mask_stride = c.mask.row_stride;
+            if (!c.mask.data)
+                w->n_skips = 0;
+        }
+        place_tensors(t, &c, &head, &tiles[i]);
+        tiles[i].skips = i * c.kv_tiles;
+        judge_tiles_of(&c, &tiles[i], ranges + row,
+                       c.mask.data ? (unsigned char *)part(job, w->skips) + tiles[i].skips : NULL);
+        tiles[i].row = row;
+        tiles[i].values = value;
+        for (int r = 0; r < c.in_q.rows; r += JUDGE_ROWS)
+            blocks[block++] = (struct judge_block){(int32_t)i, r};
+        row += c.in_q.rows;
+        value += (int64_t)c.in_q.rows * (c.head_dim_v + 1);
+    }
+    slot_case_free(&head.c);
+    qsort_r(blocks, (size_t)block, sizeof *blocks, by_length, tiles);
+    return 0;
+}
+
+static int run_program(const char *program, const struct trace *t, const struct job *job,
+                       const struct runner_progress *progress, struct err *err)
+{
+    char work[64], tensors[64];
+    struct process_output output = {0};
+    snprintf(work, sizeof work, "/proc/%d/fd/%d", (int)getpid(), job->fd);
+    snprintf(tensors, sizeof tensors, "/proc/%d/fd/%d", (int)getpid(), t->fd);
+    const char *argv[] = {program, work, tensors, NULL};
+    if (process_capture(argv, LIMIT_S, progress, &output, err) != 0)
+        return -1;
+    const bool right = output.status == 0 && job->work->done == 1;
+    output.err[strcspn(output.err, "\n")] = '\0';
+    if (!right)
+        err_set(err, ERR_SYSTEM, "", "%.200s", *output.err ? output.err : "attnscope-judge ended early");
+    process_output_free(&output);
+    return right ? 0 : -1;
+}
+
+static void take_tile(const struct judge_work *w, const struct judge_tile *tile, const struct judge_row *rows,
+                      const struct judge_range *ranges, struct noise_row *room, struct gpu_verdict *out)
+{
+    *out = (struct gpu_verdict){0};
+    for (int r = 0; r < tile->rows; r++) {
+        const struct judge_row *row = &rows[tile->row + r];
+        out->bad += row->bad_o + row->bad_lse;
+        out->worst = fmax(out->worst, fmax(row->worst_o, row->worst_lse));
+        out->open |= row->open || !row->judged;
+        room[r] = row->noise;
+    }
+    const struct judge_range last = ranges[tile->row + tile->rows - 1];
+    noise_finish(room, tile->rows, w->numbers.head_dim_v, w->numbers.likely, last.keys, &out->noise);
+}
+
+static int take_results(const struct job *job, const struct trace *t, bool values, struct gpu_judged *out)
+{
+    const struct judge_work *w = job->work;
+    const struct judge_tile *tiles = part(job, w->tiles);
+    struct noise_row *room = calloc((size_t)t->plan.br, sizeof *room);
+    out->tiles = calloc((size_t)w->n_tiles, sizeof *out->tiles);
+    out->values = values ? calloc((size_t)w->n_values, sizeof *out->values) : NULL;
+    out->n_values = values ? w->n_values : 0;
+    const bool made = room && out->tiles && (!values || out->values);
+    for (int64_t i = 0; i < w->n_tiles && made; i++)
+        take_tile(w, &tiles[i], part(job, w->rows), part(job, w->ranges), room, &out->tiles[i]);
+    if (made && values)
+        memcpy(out->values, part(job, w->values), (size_t)w->n_values * sizeof *out->values);
+    free(room);
+    return made ? 0 : -1;
+}
+
+int gpu_judge_run(const char *program, const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                  bool values, const struct runner_progress *progress, struct gpu_judged *out, struct err *err)
+{
+    struct judge_work header = {
+        .magic = JUDGE_MAGIC, .version = JUDGE_VERSION, .end = (int64_t)t->layout.stamps_offset};
+    struct job job = {.fd = -1};
+    *out = (struct gpu_judged){0};
+    if (t->fd < 0)
+        return err_set(err, ERR_SYSTEM, "", "a run of a file is judged on the CPU");
+    count_work(t, places, n, &header);
+    int64_t at = sizeof header;
+    header.tiles = after(&at, header.n_tiles, sizeof(struct judge_tile));
+    header.ranges = after(&at, header.n_rows, sizeof(struct judge_range));
+    header.blocks = after(&at, header.n_blocks, sizeof(struct judge_block));
+    header.rows = after(&at, header.n_rows, sizeof(struct judge_row));
+    header.skips = after(&at, header.n_skips, 1);
+    if (!values)
+        header.n_values = 0;
+    header.values = after(&at, header.n_values, sizeof(struct judge_value));
+    header.bytes = at;
+    int failed = make_file(&header, &job, err);
+    if (!failed && fill_work(t, types, places, n, &job) != 0)
+        failed = err_no_memory(err, "", "the judge's work");
+    if (!failed)
+        failed = run_program(program, t, &job, progress, err);
+    if (!failed && take_results(&job, t, values, out) != 0)
+        failed = err_no_memory(err, "", "the judge's verdicts");
+    close_file(&job);
+    if (failed)
+        gpu_judged_free(out);
+    return failed ? -1 : 0;
+}

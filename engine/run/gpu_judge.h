@@ -1,0 +1,38 @@
+/* O and LSE of q tiles, judged by attnscope-judge on a GPU from the host's copies of the tensors. */
+#ifndef RUN_GPU_JUDGE_H
+#define RUN_GPU_JUDGE_H
+
+#include "engine/build/runner.h"
+#include "engine/judge/work.h"
+#include "engine/oracle/oracle.h"
+#include "engine/trace/trace.h"
+
+/* What came of one q tile. */
+struct gpu_verdict {
+    int64_t bad; /* elements of O and LSE */
+    double worst;
+    bool open; /* a number that the GPU's formulas say nothing of */
+    struct output_noise noise;
+};
+
+struct gpu_judged {
+    struct gpu_verdict *tiles;  /* owned, [n] */
+    struct judge_value *values; /* owned: of each tile O's [rows][head_dim_v] and then LSE's [rows]; NULL: not asked */
+    int64_t n_values;
+};
+void gpu_judged_free(struct gpu_judged *g);
+
+/* Whether the judge on a GPU knows these q tiles: NULL, or what it does not know. ERR_SYSTEM: no memory. */
+int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                      const char **unknown, struct err *err);
+
+/* The judge's program, and the device it would run on ("NVIDIA H200"). slow: it computes float64 at a small part of its
+   rate. ERR_SYSTEM: why there is none, one sentence. */
+int gpu_judge_find(const struct runner_paths *paths, char *program, size_t program_bytes, char *device,
+                   size_t device_bytes, bool *slow, struct err *err);
+
+/* Judges n q tiles of a complete live run; types as for place_case_make(). ERR_SYSTEM: one sentence. */
+int gpu_judge_run(const char *program, const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                  bool values, const struct runner_progress *progress, struct gpu_judged *out, struct err *err);
+
+#endif

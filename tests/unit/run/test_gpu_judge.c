@@ -1,0 +1,334 @@
+/* The judge of O and LSE on a GPU, run by the CPU executor: the same bits as the CPU's oracle, for each thing that it
+   knows; what it does not know goes to the CPU. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/build/build.h"
+#include "engine/build/link_stub.h"
+#include "engine/judge/numbers.h"
+#include "engine/oracle/bound.h"
+#include "engine/run/bounded.h"
+#include "engine/run/gpu_judge.h"
+#include "engine/session/session.h"
+#include "engine/verdict/case.h"
+#include "tests/unit/lib/golden.h"
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DIR "build/test-gpu-judge"
+
+/* What is asked: the program that this builds for the executor, or the one that the command line names, on a GPU. */
+static const char *program = DIR "/attnscope-judge";
+static bool on_gpu;
+
+static void must_run(const char *command)
+{
+    if (system(command) != 0) /* NOLINT(cert-env33-c): fixed words */
+        fail_msg("%s", command);
+}
+
+/* As the builder compiles a kernel, without a rewrite: the program calls the executor itself. */
+static int build_judge(void **state)
+{
+    char command[4096];
+    struct err err;
+    (void)state;
+    must_run("mkdir -p " DIR);
+    if (on_gpu)
+        return 0;
+    size_t used = (size_t)snprintf(command, sizeof command, "mkdir -p " DIR " && g++");
+    for (const char *const *flag = simt_compile_flags; *flag; flag++)
+        used += (size_t)snprintf(command + used, sizeof command - used, " %s", *flag);
+    snprintf(command + used, sizeof command - used,
+             " %s -Wall -Wextra -Werror -I. -Iengine/simt/include -include engine/simt/include/simt_device.h -c "
+             "engine/judge/judge_main.cu -o " DIR "/judge.o",
+             simt_march_flag() ? simt_march_flag() : "");
+    must_run(command);
+    if (link_stub_write(DIR "/judge.o", DIR "/judge.s", &err))
+        fail_msg("%s", err.message);
+    used = (size_t)snprintf(command, sizeof command,
+                            "g++ -o %s " DIR "/judge.o " DIR "/judge.s build/libdebuggee_cpu.a -ljansson", program);
+    for (const char *const *flag = simt_link_flags; *flag; flag++)
+        used += (size_t)snprintf(command + used, sizeof command - used, " %s", *flag);
+    must_run(command);
+    return 0;
+}
+
+/* A run of a kernel: KEY=VALUE of its scenario, NULL ends them. */
+static struct session *run(const char *kernel, const char *const *keys)
+{
+    struct session *s;
+    struct err err = {0};
+    if (session_open(kernel, &s, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    for (; *keys; keys += 2)
+        if (scenario_set(&s->subject.scenario, keys[0], keys[1], &err) != 0)
+            fail_msg("%s: %s", keys[0], err.message);
+    if (scenario_check(&s->subject.scenario, &err) != 0)
+        fail_msg("%s: %s", err.where, err.message);
+    assert_int_equal(session_start(s), 0);
+    session_finish(s, 0);
+    assert_int_equal(s->job.phase, PHASE_READY);
+    return s;
+}
+
+struct compared {
+    const struct judge_value *values;
+    int rows, cols;
+    int64_t differing;
+    char first[200];
+};
+
+static bool same_bits(double x, double y, double room)
+{
+    return memcmp(&x, &y, sizeof x) == 0 || fabs(x - y) <= room * fmax(1, fabs(y));
+}
+
+static void compare_tile(void *ctx, const struct tile_detail *d)
+{
+    struct compared *x = ctx;
+    if (d->channel != asc_o && d->channel != asc_lse)
+        return;
+    const struct judge_value *values = x->values + (d->channel == asc_lse ? (ptrdiff_t)x->rows * x->cols : 0);
+    /* The logarithms that LSE takes may have another last bit on a GPU (CUDA C++ Programming Guide: log errs by 1 ulp,
+       log1p by 1), and glibc's err by 1 as well; what is made of them rounds once more. */
+    const double room = on_gpu && d->channel == asc_lse ? 4 * DBL_EPSILON : 0;
+    for (int i = 0; i < d->rows * d->cols; i++) {
+        const bool same =
+            same_bits(values[i].want, d->want_global[i], room) && same_bits(values[i].bound, d->bound_global[i], room);
+        if (!same && !x->differing++)
+            snprintf(x->first, sizeof x->first, "%s %d of %d: %.17g +- %.17g, the CPU has %.17g +- %.17g",
+                     d->channel == asc_o ? "o" : "lse", i, d->rows * d->cols, values[i].want, values[i].bound,
+                     d->want_global[i], d->bound_global[i]);
+    }
+}
+
+/* The case of a place with nothing captured but its outputs. */
+static void inputs_alone(struct slot_case *c)
+{
+    for (int i = 0; i < c->c.kv_tiles * ASC_CHANNELS; i++)
+        if (i != asc_o && i != asc_lse)
+            c->captured[i].data = NULL;
+    c->c.n_visited = 0;
+}
+
+/* Every q tile of a run, bit for bit; with the verdicts and the noise. */
+static void expect_same(const char *kernel, const char *const *keys, int64_t bad)
+{
+    struct session *s = run(kernel, keys);
+    const struct trace *t = s->run.trace;
+    const struct asc_problem *p = &t->problem;
+    const int q_tiles = t->layout.q_tiles, n = p->batch * p->heads * q_tiles;
+    int32_t(*places)[3] = calloc((size_t)n, sizeof *places);
+    struct judge_scratch *scratch = judge_scratch_new();
+    struct gpu_judged g;
+    struct err err = {0};
+    const char *unknown;
+    int64_t value = 0;
+    int64_t found = 0;
+    for (int i = 0; i < n; i++) {
+        places[i][0] = i / q_tiles / p->heads;
+        places[i][1] = i / q_tiles % p->heads;
+        places[i][2] = i % q_tiles;
+    }
+    assert_int_equal(gpu_judge_unknown(t, NULL, places, n, &unknown, &err), 0);
+    if (unknown)
+        fail_msg("%s: it does not know %s", kernel, unknown);
+    if (gpu_judge_run(program, t, NULL, places, n, true, NULL, &g, &err) != 0)
+        fail_msg("%s: %s", kernel, err.message);
+    for (int i = 0; i < n; i++) {
+        struct slot_case c;
+        struct tile_verdicts *v = calloc((size_t)t->layout.kv_tiles * ASC_CHANNELS, sizeof *v);
+        assert_int_equal(place_case_make(t, places[i], NULL, &c), 0);
+        inputs_alone(&c);
+        struct compared compared = {.values = g.values + value, .rows = c.c.in_q.rows, .cols = p->head_dim_v};
+        assert_int_equal(judge_each(&c.c, scratch, compare_tile, &compared), 0);
+        if (compared.differing)
+            fail_msg("%s b%d h%d q%d: %lld numbers differ; %s", kernel, places[i][0], places[i][1], places[i][2],
+                     (long long)compared.differing, compared.first);
+        assert_int_equal(judge_case(&c.c, scratch, v, NULL), 0);
+        const struct output_noise *noise = judge_noise(scratch);
+        assert_int_equal(g.tiles[i].bad, verdict_bad(&v[asc_o].global) + verdict_bad(&v[asc_lse].global));
+        assert_false(g.tiles[i].open);
+        assert_float_equal(g.tiles[i].worst,
+                           fmax((double)v[asc_o].global.worst_ratio, (double)v[asc_lse].global.worst_ratio),
+                           1e-6 * g.tiles[i].worst);
+        assert_int_equal(noise->known, g.tiles[i].noise.known);
+        assert_memory_equal(&g.tiles[i].noise, noise, noise->known ? sizeof *noise : 1);
+        found += g.tiles[i].bad;
+        value += (int64_t)c.c.in_q.rows * (p->head_dim_v + 1);
+        free(v);
+        slot_case_free(&c);
+    }
+    assert_int_equal(value, g.n_values);
+    assert_true(bad ? found > 0 : found == 0);
+    gpu_judged_free(&g);
+    judge_scratch_free(scratch);
+    free(places);
+    session_free(s);
+}
+
+/* Sequences of their own lengths and pages, shared kv heads, a causal mask with a window, tails of both tiles. */
+static void test_bits(void **state)
+{
+    (void)state;
+    expect_same("kernels/rope.cu",
+                (const char *const[]){"shape.batch",
+                                      "2",
+                                      "shape.heads",
+                                      "2",
+                                      "shape.kv_heads",
+                                      "1",
+                                      "shape.q_len",
+                                      "40",
+                                      "shape.kv_len",
+                                      "70",
+                                      "shape.q_lens",
+                                      "40,30",
+                                      "shape.kv_lens",
+                                      "70,41",
+                                      "shape.page_size",
+                                      "16",
+                                      "shape.head_dim",
+                                      "64",
+                                      "shape.dtype",
+                                      "bf16",
+                                      "shape.causal",
+                                      "bottom-right",
+                                      "shape.window",
+                                      "30,0",
+                                      NULL},
+                0);
+}
+
+/* Long rows: likely bounds, and the noise of O. Tensor cores, a P of f16, four lanes of l. */
+static void test_bits_of_long_rows(void **state)
+{
+    (void)state;
+    expect_same("kernels/fp16_mma.cu",
+                (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4100", "shape.head_dim", "64", NULL}, 0);
+}
+
+/* A mask that hides every other kv tile whole. */
+static void test_bits_of_a_mask(void **state)
+{
+    (void)state;
+    expect_same("kernels/flex.cu",
+                (const char *const[]){"shape.q_len", "20", "shape.kv_len", "200", "shape.head_dim", "64", "shape.mask",
+                                      "j % 128 < 40 && j <= i + 140", NULL},
+                0);
+}
+
+/* A run without probes, all of whose q tiles a judge on a GPU is asked about; one of them is off. */
+static struct session *without_probes(struct bounded *b)
+{
+    struct session *s = run("tests/session/one-q-tile.ini", (const char *const[]){"scenario.probes", "off", NULL});
+    const int n = 20;
+    struct err err;
+    int32_t(*places)[3] = calloc((size_t)n, sizeof *places);
+    for (int i = 0; i < n; i++) {
+        places[i][1] = i / 5;
+        places[i][2] = i % 5;
+    }
+    assert_int_equal(bounded_begin(b, places, n, &err), 0);
+    return s;
+}
+
+static void test_the_cpu_confirms(void **state)
+{
+    (void)state;
+    struct bounded b;
+    struct err err = {0};
+    struct session *s = without_probes(&b);
+    if (bounded_judge_on_gpu(&b, s->run.trace, NULL, program, "it", NULL, &err) != 0)
+        fail_msg("%s %s", b.judge, err.message);
+    assert_int_equal(b.judged, 20);
+    assert_int_equal(b.off, 1);
+    assert_int_equal(b.state[2 * 5 + 3], BOUNDED_OFF);
+    /* The first, the worst, which is the bad one, and eight good ones. */
+    assert_int_equal(b.by_gpu, 10);
+    assert_string_equal(b.judge, "it, and the CPU came to the same about 10 q tiles of 20");
+    bounded_end(&b);
+    session_free(s);
+}
+
+/* A judge that reads an O of its own: the program, run on a copy of the trace of which one byte is another one. */
+static void test_a_judge_that_is_wrong_is_not_believed(void **state)
+{
+    (void)state;
+    static const char liar[] = DIR "/liar";
+    struct bounded b;
+    struct err err = {0};
+    struct session *s = without_probes(&b);
+    enum dtype type;
+    const unsigned char *o = trace_tensor(s->run.trace, 'o', &type);
+    FILE *f = fopen(liar, "w");
+    assert_non_null(f);
+    fprintf(f,
+            "#!/bin/sh\ncp \"$2\" " DIR "/copy && printf '\\173' | dd of=" DIR "/copy bs=1 seek=%lld conv=notrunc "
+            "2>/dev/null && exec %s \"$1\" " DIR "/copy\n",
+            (long long)(o - s->run.trace->bytes) + 1, program);
+    assert_int_equal(fclose(f), 0);
+    must_run("chmod +x " DIR "/liar");
+    assert_int_equal(bounded_judge_on_gpu(&b, s->run.trace, NULL, liar, "it", NULL, &err), 1);
+    assert_string_equal(b.judge, "the CPU: the judge on it is wrong about b0 h0 q0, and nothing that it said counts");
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(b.state[i], BOUNDED_UNJUDGED);
+    /* One that fails is not asked any more, and it is said why. */
+    assert_int_equal(bounded_judge_on_gpu(&b, s->run.trace, NULL, "/bin/false", "it", NULL, &err), 1);
+    assert_string_equal(b.judge, "the CPU, since the judge on it failed: attnscope-judge ended early");
+    bounded_end(&b);
+    session_free(s);
+}
+
+/* Every feature of a problem, with its judge: whoever teaches the GPU one finds it here. */
+static void test_features(void **state)
+{
+    (void)state;
+    char text[4096] = "";
+    size_t used = 0;
+    for (const struct judge_feature *f = judge_features; f->what; f++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s: %s\n", f->on_gpu ? "GPU" : "CPU", f->what);
+    golden_compare("gpu-judge-features", text);
+}
+
+static void test_rounding_is_that_of_the_oracle(void **state)
+{
+    (void)state;
+    uint64_t bits = 1;
+    for (int i = 0; i < 200000; i++) {
+        bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const int exponent = (int)(bits >> 40 & 63) - 40;
+        const double x = ldexp((double)(int64_t)bits, exponent - 60);
+        const double half = ldexp((double)((int64_t)bits >> 52), (int)(bits & 31) - 36); /* ties among them */
+        const double tried[] = {x, half, ldexp(x, -110), 0, 65519.999, 65520, -65504, 3.4e38};
+        for (size_t j = 0; j < sizeof tried / sizeof *tried; j++) {
+            if (formula_round(tried[j], 11, -14, 65504) != bound_round(DTYPE_F16, tried[j]) ||
+                formula_round(tried[j], 8, -126, 0x1.FEp127) != bound_round(DTYPE_BF16, tried[j]))
+                fail_msg("%a", tried[j]);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    on_gpu = argc > 1;
+    if (on_gpu)
+        program = argv[1];
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits),
+                                       cmocka_unit_test(test_bits_of_long_rows),
+                                       cmocka_unit_test(test_bits_of_a_mask),
+                                       cmocka_unit_test(test_the_cpu_confirms),
+                                       cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
+                                       cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_rounding_is_that_of_the_oracle)};
+    return cmocka_run_group_tests(tests, build_judge, NULL);
+}
