@@ -428,8 +428,8 @@ static void propose_narrow_sums(struct search *search)
     struct rule rule = rule_new(RULE_SUMMED);
     rule.cost = 9;
     for (int i = 0; i < 4; i++)
-        for (rule.keys.a = 0; rule.keys.a < (is_s ? 1 : 3); rule.keys.a++)
-            for (rule.share = 1; rule.share < 2 * all; rule.share *= 2) {
+        for (rule.keys.a = 0; rule.keys.a < (is_s ? 1 : BEFORES); rule.keys.a++)
+            for (rule.share = rule.keys.a == BEFORE_ALONE ? all : 1; rule.share < 2 * all; rule.share *= 2) {
                 rule.type = types[i / 2];
                 rule.cuts = i % 2;
                 if (!rule_is_hopeless(search, &rule))

@@ -112,10 +112,10 @@ void propose_pieces(struct search *search, enum asc_channel operand)
 }
 
 /* Whether elements of an operand at other places make the difference between what was captured and what is wanted: of a
-   few elements. */
+   few that are wrong. */
 static bool makes_difference(const struct sample_tile *t, const struct rule *rule)
 {
-    enum { ASKED = 16, FEW = 4 };
+    enum { TRIED = 64, ASKED = 16, FEW = 4 };
     const enum asc_channel operand = rule->rows.operand;
     const int C = t->x.cols, D = oracle_dim(t->c, operand), n = operand == asc_v ? C : D;
     const double *own = t->x.of[operand].value;
@@ -124,11 +124,11 @@ static bool makes_difference(const struct sample_tile *t, const struct rule *rul
         operand == asc_v ? t->x.times_v : values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
     const int last = (operand == asc_q ? t->rows : C) * D;
     int asked = 0, met = 0;
-    for (int i = 0; i < ASKED && (met || asked < FEW); i++) {
+    for (int i = 0; i < TRIED && asked < ASKED && (met || asked < FEW); i++) {
         const int r = (5 * i + 1) % t->rows, col = (11 * i + 3) % t->cols;
         const size_t at = (size_t)r * (size_t)t->cols + (size_t)col;
         double sum = 0;
-        if (t->cell[at] == CELL_SILENT || !isfinite(t->got[at]) || !isfinite(t->want[at]))
+        if (!is_wrong_number(t, at))
             continue;
         for (int k = 0; k < n; k++) {
             const int place = operand == asc_v ? k * D + col : (operand == asc_k ? col : r) * D + k;

@@ -1,6 +1,6 @@
 /* Rules of sums: S or U is summed in f16. rule->keys.a says how: of S 0: one rounding per step, 1: product and sum are
    rounded each, 2: by a tensor core; of U in which of the ways that an f16 accumulator leaves open. Or in rule->type,
-   rounded after every rule->share terms that are added in f32; of U keys.a says what α u_prev does (enum before). */
+   rounded after every rule->share terms that are added in f32; of U keys.a is enum before. */
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
@@ -89,7 +89,10 @@ static struct interval sum_narrow(const struct rule *rule, struct interval x, co
             sum += product;
             size += fabs(product);
         }
-        x = round_interval(rule, (struct interval){x.low + sum, x.high + sum}, relative * size);
+        if (rule->keys.a == BEFORE_ALONE)
+            x = (struct interval){x.low + sum - relative * size, x.high + sum + relative * size};
+        else
+            x = round_interval(rule, (struct interval){x.low + sum, x.high + sum}, relative * size);
     }
     return x;
 }
@@ -108,10 +111,6 @@ static void take_interval(struct interval x, double factor, double unit, double 
     }
 }
 
-/* What α u_prev does where U is summed in another type: it is rounded before products are added, it is added to the
-   first of them, or to their sum. */
-enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND };
-
 static bool sum_weights(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
 {
     const int C = t->x.cols, D = t->cols;
@@ -128,12 +127,12 @@ static bool sum_weights(const struct rule *rule, const struct sample_tile *t, do
             continue;
         if (!behind)
             x = (struct interval){kept - off, kept + off};
-        if (rule->keys.a == BEFORE_ROUNDED)
+        if (rule->keys.a == BEFORE_ROUNDED || rule->keys.a == BEFORE_ALONE)
             x = round_interval(rule, x, 0);
         x = sum_narrow(rule, x, t->x.pv_p.value + (ptrdiff_t)r * C, t->x.of[asc_v].value + i % D, D, C);
         if (behind)
             x = (struct interval){x.low + kept - off, x.high + kept + off};
-        take_interval(x, 1, behind ? BOUND_U : 0, &want[i], &bound[i]);
+        take_interval(x, 1, behind || rule->keys.a == BEFORE_ALONE ? BOUND_U : 0, &want[i], &bound[i]);
     }
     return true;
 }
@@ -187,7 +186,9 @@ static void say_narrow(const struct sample *s, const struct rule *rule, char *ou
     const int all = is_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc;
     const char *type = dtype_name(rule->type), *rounded = rule->cuts ? "cut off" : "rounded";
     const char *of = is_s ? "element" : "key";
-    if (rule->share >= all && is_s)
+    if (!is_s && rule->keys.a == BEFORE_ALONE)
+        snprintf(out, bytes, "U of the tiles before is %s to %s once it is rescaled", rounded, type);
+    else if (rule->share >= all && is_s)
         snprintf(out, bytes, "the sum that S is made of is %s to %s before it is scaled", rounded, type);
     else if (rule->share >= all)
         snprintf(out, bytes, "%s %s to %s",
