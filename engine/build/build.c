@@ -333,7 +333,6 @@ static int scan(struct build_job *job, int source, const char *text, struct err 
 /* What is compiled, once its source was scanned. */
 static void look_at_source(struct build_job *job, int source, const char *text)
 {
-    job->sources[source].cute = strstr(text, "/cute/") != NULL;
     const char *rewritten = job->sources[source].rewritten;
     struct cache_key *key = cache_key_new();
     if (!key)

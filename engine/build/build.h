@@ -21,7 +21,6 @@ struct build_source {
     char named[600]; /* as it is called in what the compiler wrote, once mirror_rename() is through with it */
     char *rewritten; /* owned: what is compiled in its place; NULL: the file itself */
     char hash[33];   /* of all that decides its object; "": not known */
-    bool cute;       /* it reads headers of CuTe */
 };
 
 struct build_job {
@@ -60,9 +59,6 @@ struct toolchain {
     bool scan_gpu_only;            /* what only a GPU can run is refused */
     /* Flag that gives a folder another name in debug information, "=OLD=NEW" behind it; NULL: there is none. */
     const char *map_folder;
-    /* Of sources with CuTe in them, where the user does not say: a quarter of the compiler's time less, a sixth of the
-       kernel's more. NULL: none. */
-    const char *cute_flag;
     const char
         *time_flag;      /* a file name behind it: the compiler writes there what its parts took; NULL: there is none */
     const char *missing; /* what is said where there is no such compiler */

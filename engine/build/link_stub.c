@@ -177,17 +177,30 @@ int link_stub_spread(const char *object_path, struct err *err)
     return rc;
 }
 
-/* A function of C++ that is none of the language's own: those the C++ library has. */
-static bool is_own_function(const char *name)
+/* The function is an instance of a template, as kernels that stand in files of their own are: of any other one that is
+   missing the linker tells. A mangled name (Itanium C++ ABI, 5.1) is _Z, N and qualifiers where it is nested, its parts
+   with their lengths, and I before the arguments of a template. */
+static bool is_instance(const char *name)
 {
-    static const char *const library[] = {
-        "_ZSt", "_ZNSt", "_ZNKSt", "_ZNS", "_ZNKS",         "_Zn",
-        "_Zd",  "_ZT",   "_ZG",    "_ZZ",  "_ZN9__gnu_cxx", "_ZN10__cxxabiv1",
-    };
+    static const char *const library[] = {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx"};
     for (size_t i = 0; i < sizeof library / sizeof *library; i++)
         if (strncmp(name, library[i], strlen(library[i])) == 0)
             return false;
-    return strncmp(name, "_Z", 2) == 0 && name_ok(name);
+    if (strncmp(name, "_Z", 2) != 0 || !name_ok(name))
+        return false;
+    const char *at = name + 2 + (name[2] == 'N');
+    at += strspn(at, "rVKRO");
+    at += *at == 'L'; /* of an unnamed namespace, or static */
+    while (*at >= '1' && *at <= '9') {
+        char *behind;
+        const unsigned long length = strtoul(at, &behind, 10);
+        if (length >= strlen(behind))
+            return false;
+        at = behind + length;
+        if (*at == 'I')
+            return true;
+    }
+    return false;
 }
 
 /* What the section's relocations call and this object does not have: how many; called: a mark for each symbol. */
@@ -216,7 +229,7 @@ static int missing_of(const struct object *o, const Elf64_Ehdr *header, const El
         called[at] = 1;
         memcpy(&symbol, symbols + at * sizeof symbol, sizeof symbol);
         const char *name = symbol.st_name < strings.sh_size ? names + symbol.st_name : "";
-        if (symbol.st_shndx != SHN_UNDEF || !is_own_function(name))
+        if (symbol.st_shndx != SHN_UNDEF || !is_instance(name))
             continue;
         fprintf(out, "    .weak %s\n    .type %s, %%function\n%s:\n" MISSING_CODE "1:  .asciz \"%s\"\n    .balign 16\n",
                 name, name, name, name);

@@ -63,28 +63,18 @@ static bool is_timed(const struct build_job *job)
     return job->tools->time_flag && job->progress && job->progress->part;
 }
 
-static bool says_level(const struct build_job *job)
-{
-    int n = 0;
-    for (int i = 0; i < job->n_arguments; i++)
-        n += strncmp(job->arguments[i], "-O", 2) == 0;
-    return n > 1; /* the first is attnscope's own */
-}
-
 static int compile(struct part *p)
 {
     struct build_job *job = p->of->job;
-    const char *const level =
-        job->sources[p->source].cute && !job->request->checks && !says_level(job) ? job->tools->cute_flag : NULL;
     const char *text = job->sources[p->source].rewritten;
     char rewritten[640], name[32];
-    const char *more[8] = {"-c", job->sources[p->source].path, "-o", p->object, level};
+    const char *more[] = {"-c", job->sources[p->source].path, "-o", p->object, NULL, NULL, NULL};
     if (is_timed(job)) {
-        more[level ? 5 : 4] = job->tools->time_flag;
-        more[level ? 6 : 5] = p->times;
+        more[4] = job->tools->time_flag;
+        more[5] = p->times;
     }
     if (text) {
-        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", p->object, level, NULL};
+        const char *const preprocessed[] = {"-x", "c++-cpp-output", "-c", rewritten, "-o", p->object, NULL};
         snprintf(name, sizeof name, p->source ? "kernel%d.ii" : "kernel.ii", p->source);
         snprintf(rewritten, sizeof rewritten, "%s/%s", p->of->work, name);
         memcpy(more, preprocessed, sizeof preprocessed);

@@ -83,8 +83,8 @@ class Units(unittest.TestCase):
         self.assertIn("units/nowhere.cu", text)
         self.assertIn("ASC_SOURCES", text)
 
-    def test_a_function_that_is_in_no_file(self):
-        """It links, since the call may never happen; where it does, its name is said. Of C it is a link error, as a variable is."""
+    def test_an_instance_that_is_in_no_file(self):
+        """It links, since the call may never happen; where it does, its name is said. What is no instance is a link error."""
         self.change("attention.cu", "    const char *failed = ",
                     "    if (problem->q_len == 51)\n        nowhere<float, 3>(*problem);\n    const char *failed = ")
         self.change("attention.cu", "static const char *plan", "template <class T, int N> void nowhere(const asc_problem &);\n"

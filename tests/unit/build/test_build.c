@@ -556,7 +556,7 @@ static void test_environment(void **state)
         "#!/bin/sh\n"
         "for a; do case $a in --version) echo fake; exit;; -E) echo 'int x;'; exit;; esac; done\n"
         "while [ \"$1\" != -o ]; do shift; done\n"
-        "echo '#!/bin/sh' > \"$2\"; chmod +x \"$2\"\n"
+        "echo 'int x;' | gcc -x c -c -o \"$2\" - && chmod +x \"$2\"\n"
         "if [ \"$3\" = --time ]; then cat > \"$4\" <<END\n"
         "source file name , phase name , phase input files , phase output file , arch , tool, metric , unit\n"
         "k.cu , gcc (preprocessing 4) , k.cu  , /tmp/k.ii ,  , nvcc , 864.5490 , ms\n"

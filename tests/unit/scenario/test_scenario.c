@@ -221,7 +221,7 @@ static void test_documented_defaults(void **state)
         assert_memory_equal(&s, &stated, sizeof s);
         values++;
     }
-    assert_int_equal(values, 51);
+    assert_int_equal(values, 53);
 }
 
 /* A shape that is given as a whole takes the place of what was stated of lengths and scale; what follows may change it.
