@@ -309,8 +309,6 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     extern "C" {                                                                                                       \
     extern const char asc_kernel_name[];                                                                               \
     const char asc_kernel_name[] = #name;                                                                              \
-    extern int asc_missing_calls;                                                                                      \
-    int asc_missing_calls = 0;                                                                                         \
     extern const uint32_t asc_kernel_abi;                                                                              \
     const uint32_t asc_kernel_abi = ASC_ABI_VERSION;                                                                   \
     }                                                                                                                  \
@@ -321,7 +319,6 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
     }                                                                                                                  \
     extern "C" void asc_not_linked(const char *mangled)                                                                \
     {                                                                                                                  \
-        asc_missing_calls++;                                                                                           \
         ::asc_decline_call(mangled);                                                                                   \
     }                                                                                                                  \
     extern "C" void asc_describe(struct ::asc_kernel &kernel)

@@ -15,11 +15,7 @@
 
 #include "probes/abi.h"
 #include "probes/types.h"
-#include <cxxabi.h>
 #include <exception> /* attnscope's builds alone: what a thrown one says */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Why the host code cannot go on: a sentence that outlives it. */
 struct asc_refusal {
@@ -423,30 +419,20 @@ inline bool &asc_is_running() /* kernel.run */
     return running;
 }
 
-/* Where a function of C++ is called that no file has which is linked: an instance that is not built, say. `mangled` is
-   its name. Declines the problem, or, in a kernel that runs on the CPU, ends the run. */
-[[noreturn]] inline void asc_decline_call(const char *mangled)
+/* Of the debuggee: a sentence about an instance that is called and stands in no file that is linked; the end of a
+   launch function that calls it, which nothing is thrown out of. */
+extern "C" const char *asc_missing_sentence(const char *mangled);
+extern "C" void asc_missing_end(const char *sentence);
+
+/* Declines the problem where such an instance is called, or, in a kernel that runs on the CPU, ends the run. */
+inline void asc_decline_call(const char *mangled)
 {
-    static char why[384];
-    int failed = 0;
-    char *name = abi::__cxa_demangle(mangled, nullptr, nullptr, &failed);
-    char *end = name ? strrchr(name, ')') : nullptr;
-    for (int depth = 1; end && end > name && depth;) { /* its parameters are left out */
-        end--;
-        depth += (*end == ')') - (*end == '(');
-    }
-    if (end)
-        *end = '\0';
-    snprintf(why, sizeof why, "%.300s is called, and no file that is linked has it (ASC_SOURCES)",
-             name ? name : mangled);
-    free(name);
+    const char *const why = asc_missing_sentence(mangled);
 #ifdef SIMT_DEVICE_H
     simt_not_linked(why);
 #endif
-    if (!asc_is_running()) { /* a launch function, which nothing is thrown out of */
-        fprintf(stderr, "%s\n", why);
-        abort();
-    }
+    if (!asc_is_running())
+        asc_missing_end(why);
     throw asc_refusal{why};
 }
 

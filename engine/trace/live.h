@@ -37,9 +37,6 @@ void asc_kernel_defaults(struct asc_kernel *kernel);
 extern const char asc_kernel_name[];
 extern const uint32_t asc_kernel_abi;
 void asc_describe(struct asc_kernel *kernel);
-/* Calls of C++ functions that no file has which is linked, so far: each declined. Weak: an attnscope.h of another
-   version lacks it, and is told by its version. */
-extern int asc_missing_calls __attribute__((weak));
 /* kernel->run, by run.h's asc_call_run(). */
 bool asc_run_host(const struct asc_kernel *kernel, const struct asc_problem *problem, struct asc_plan *plan,
                   int32_t *states, void *stream, char *why, int size);
