@@ -371,14 +371,12 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
                 round_weights();
             };
             // Tiles that some row does not see all of come first; where nothing is causal it is the last key's alone.
-            [[maybe_unused]] const int masked = item.tiles - min(max(p.seen(first_row), 0), p.kv_len) / BC;
+            const int masked = item.tiles - min(max(p.seen(first_row), 0), p.kv_len) / BC;
             int i = 1;
-            if constexpr (!ASC_MODE) {
-                for (; i < masked; i++)
-                    step(std::true_type(), i);
-            }
-            for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
-                step(std::bool_constant<ASC_MODE != 0>(), i);
+            for (; i < masked; i++)
+                step(std::true_type(), i);
+            for (; i < item.tiles; i++) // without as much as a look at the mask
+                step(std::false_type(), i);
             release(shared.free(OF_Q, 0));
             const int v_stage = values_arrive(last);
             begin_output(v_stage);

@@ -289,14 +289,12 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 round_weights();
             };
             // Tiles that some row does not see all of come first; without a causal mask it is the last key's alone.
-            [[maybe_unused]] const int masked = S::CAUSAL ? item.tiles - max(p.seen(first_row), 0) / BC : 1;
+            const int masked = S::CAUSAL ? item.tiles - max(p.seen(first_row), 0) / BC : 1;
             int i = 1;
-            if constexpr (S::CAUSAL && !ASC_MODE) {
-                for (; i < masked; i++)
-                    step(std::true_type(), i);
-            }
-            for (; i < item.tiles; i++) // without as much as a look at the mask, where there are no probes
-                step(std::bool_constant < S::CAUSAL && ASC_MODE > (), i);
+            for (; S::CAUSAL && i < masked; i++)
+                step(std::true_type(), i);
+            for (; i < item.tiles; i++) // without as much as a look at the mask
+                step(std::false_type(), i);
             release(shared.free(OF_Q, 0));
             const int v_stage = values_arrive(last);
             begin_output(v_stage, true);
@@ -346,11 +344,10 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
     }
 }
 
-// f(S()) for the shape of the problem. With probes, which make the larger part of the code, those of D = 128 are one.
+// f(S()) for the shape of the problem.
 template <int D, class F> const char *for_shape(const asc_problem *problem, F f)
 {
-    constexpr bool either = D == 128 && ASC_MODE;
-    return problem->causal == ASC_CAUSAL_NONE ? f(Shape<D, either>()) : f(Shape<D, true>());
+    return problem->causal == ASC_CAUSAL_NONE ? f(Shape<D, false>()) : f(Shape<D, true>());
 }
 
 const char *plan(const asc_problem *problem, asc_plan *plan)

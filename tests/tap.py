@@ -1,6 +1,7 @@
 """Runs the unittest cases of the calling script and writes TAP."""
 
 import sys
+import time
 import unittest
 
 
@@ -8,6 +9,7 @@ class TapResult(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.number = 0
+        self.told = time.monotonic()
 
     def _line(self, test, word, detail="", comment=""):
         self.number += 1
@@ -35,7 +37,9 @@ class TapResult(unittest.TestResult):
                             for case, _ in self.failures + self.errors)
         super().addSubTest(test, subtest, err)
         if err is None:
-            print(f"# {subtest._subDescription()}", flush=True)  # a sign of life: tests/run ends who is silent for long
+            if time.monotonic() - self.told > 30:  # a sign of life: tests/run ends who is silent for long
+                self.told = time.monotonic()
+                print(f"# {subtest._subDescription()}", flush=True)
             return
         said = (self.failures if issubclass(err[0], test.failureException) else self.errors)[-1][1]
         if failed_before:

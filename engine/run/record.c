@@ -191,16 +191,6 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
     return 0;
 }
 
-/* Whether `word` is one of those that blanks divide. */
-static bool has_word(const char *words, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *at = strstr(words, word); at; at = strstr(at + n, word))
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 /* Who records an element takes twice the memory, or thrice: where that is little beside what a machine has, it is kept.
    On a GPU it costs time as well, and the build must ask for it (record.h). */
 static int keep_writers(const struct recorder *r, const struct scenario *scenario,
@@ -210,12 +200,12 @@ static int keep_writers(const struct recorder *r, const struct scenario *scenari
     const uint64_t most = (uint64_t)MOST_MIB << 20, mem = scenario->capture.mem_bytes;
     struct layout_types with = selection->types;
     struct layout l;
-    const bool gpu = child_hello(r->child)->backend == BACKEND_GPU;
+    const bool gpu = child_hello(r->child)->backend == BACKEND_GPU, is_auto = scenario->capture.writers == WRITERS_AUTO;
+    const bool asked = is_auto ? !gpu : scenario->capture.writers == WRITERS_ON;
     with.writers = 1;
-    return (gpu ? has_word(scenario->define, "ASC_WRITERS=1") : !has_word(scenario->define, "ASC_WRITERS=0")) &&
-           wanted <= INT32_MAX &&
+    return asked && wanted <= INT32_MAX &&
            layout_make(&scenario->problem, &selection->plan, &with, (int)wanted, &l, NULL) == 0 &&
-           l.total_bytes <= (gpu || mem < most ? mem : most);
+           l.total_bytes <= (is_auto && most < mem ? most : mem);
 }
 
 /* A live trace of what is selected, with the scenario's inputs. */

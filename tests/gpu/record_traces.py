@@ -35,7 +35,8 @@ CASES = (  # name, what is run, exit status, verdict
 def record(attnscope, folder, backend, name, run, status, verdict):
     """What is wrong with it, or ""."""
     trace = folder / f"{name}.safetensors"
-    done = subprocess.run([attnscope, "run", *run, "--backend", backend, "--save", trace], cwd=ROOT,
+    done = subprocess.run([attnscope, "run", *run, "--backend", backend, "--save", trace,
+                           "--set", "capture.writers=off"], cwd=ROOT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=300, check=False)
     if done.returncode != status or not trace.exists():
