@@ -237,13 +237,16 @@ ASC_CALLED uint32_t *asc_writers_begin(int channel, int32_t slot, int32_t kv)
         return nullptr;
     uint32_t *const writers = reinterpret_cast<uint32_t *>(asc_state.stamps + map.writers +
                                                            slot * map.writers_slot_stride + kv * map.writers_kv_stride);
-    const uint32_t x = blockIdx.x + 1, y = blockIdx.y, z = blockIdx.z;
-    if (writers[0] && (writers[0] != x || writers[1] != y || writers[2] != z)) {
-        writers[0] = ASC_WRITER_BLOCKS;
-    } else {
-        writers[0] = x;
-        writers[1] = y;
-        writers[2] = z;
+    volatile uint32_t *const block = writers;
+    const uint32_t x = blockIdx.x + 1, y = blockIdx.y, z = blockIdx.z, before = block[0];
+    __threadfence(); /* y and z are there before x is, for the block's other threads */
+    if (!before) {
+        block[1] = y;
+        block[2] = z;
+        __threadfence();
+        block[0] = x;
+    } else if (before != x || block[1] != y || block[2] != z) {
+        block[0] = ASC_WRITER_BLOCKS;
     }
     return writers;
 }

@@ -229,7 +229,7 @@ static int missing_of(const struct object *o, const Elf64_Ehdr *header, const El
         called[at] = 1;
         memcpy(&symbol, symbols + at * sizeof symbol, sizeof symbol);
         const char *name = symbol.st_name < strings.sh_size ? names + symbol.st_name : "";
-        if (symbol.st_shndx != SHN_UNDEF || !is_instance(name))
+        if (symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK || !is_instance(name))
             continue;
         fprintf(out, "    .weak %s\n    .type %s, %%function\n%s:\n" MISSING_CODE "1:  .asciz \"%s\"\n    .balign 16\n",
                 name, name, name, name);

@@ -194,7 +194,7 @@ static int make_parts(struct parts *all, const char *object, struct err *err)
     }
     compile_all(all);
     if (process_cancelled(job->progress))
-        return err_set(err, ERR_CANCELLED, "", "cancelled");
+        failed = err_set(err, ERR_CANCELLED, "", "cancelled");
     /* A source that was stopped for the sake of another one's mistake has nothing to say. */
     for (int i = 0; i < job->n_sources && !failed; i++)
         if (all->part[i].failed && all->part[i].err.code != ERR_CANCELLED)

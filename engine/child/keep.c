@@ -148,7 +148,7 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     unsigned char *header = NULL;
     size_t n_bytes = 0;
     struct safetensors *file = NULL;
-    struct layout_types unused;
+    struct layout_types unused = {0};
     int failed = !problem || !plan || !conventions || !run ? err_no_memory(err, "capture", "its description") : 0;
     if (!failed)
         failed = safetensors_header(NULL, 0, texts, sizeof texts / sizeof *texts, &header, &n_bytes, err) ||

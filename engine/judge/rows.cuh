@@ -410,9 +410,11 @@ static __device__ void judge_values(const struct judge_numbers &n, const struct 
 static __device__ double judge_ratio(int type, double got, double want, double bound)
 {
     const double off = fabs(got - want);
+    if (!(fabs(want) <= DBL_MAX)) /* a NaN that is wanted is no mistake */
+        return -1;
     if (got != got)
         return (double)INFINITY;
-    if (!(fabs(got) <= DBL_MAX) || !(fabs(want) <= DBL_MAX) || !(bound <= FLT_MAX))
+    if (!(fabs(got) <= DBL_MAX) || !(bound <= FLT_MAX))
         return -1;
     if (off <= bound)
         return bound > 0 ? off / bound : 0;

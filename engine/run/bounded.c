@@ -330,7 +330,7 @@ static bool agrees(const struct gpu_verdict *gpu, const struct cpu_verdict *cpu,
 {
     if (gpu->open)
         return true;
-    return gpu->bad == cpu->bad && same(gpu->worst, cpu->worst) && gpu->noise.known == noise->known &&
+    return gpu->bad == cpu->bad && same((float)gpu->worst, (float)cpu->worst) && gpu->noise.known == noise->known &&
            (!noise->known || (same(gpu->noise.ratio, noise->ratio) && same(gpu->noise.row, noise->row) &&
                               same(gpu->noise.high, noise->high) && same(gpu->noise.low, noise->low)));
 }

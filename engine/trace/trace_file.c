@@ -468,7 +468,7 @@ static int check_states(const char *path, const struct trace *t, struct err *err
 
 static int read_trace(const struct safetensors *file, const char *path, struct trace *t, struct err *err)
 {
-    struct layout_types types;
+    struct layout_types types = {0};
     struct err inner = {0};
     int n_slots = 0;
     if (trace_metadata_read(file, path, t, &types, err) != 0 || slot_count(file, path, &n_slots, err) != 0)

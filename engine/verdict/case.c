@@ -60,7 +60,7 @@ bool case_visited_in_part(const struct trace *t, int slot, int kv, int rows[2])
         rows[0] = visited++ ? rows[0] : row;
         rows[1] = row;
     }
-    if (visited <= rows[1] - rows[0])
+    if (visited && visited <= rows[1] - rows[0])
         rows[0] = rows[1] = -1;
     return visited > 0 && visited < all;
 }

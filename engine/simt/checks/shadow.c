@@ -50,7 +50,7 @@ static __attribute__((noinline, cold)) void tell_overlap(struct checks *c, struc
     if (finding_count(c, EVENT_OVERLAP, m->reader, m->writer))
         finding_tell(c, EVENT_OVERLAP, m->reader, m->writer, stamp_thread(c->stamp),
                      "reads, among numbers of %zu bytes, %s, a part of one of %u that is read elsewhere: two arrays "
-                     "overlap, and a barrier would not part them",
+                     "overlap, or a barrier is missing",
                      bytes, place_of(c, at, place), c->width[at]);
 }
 
