@@ -74,7 +74,7 @@ class Install(unittest.TestCase):
     def test_bash_completes(self):
         script = self.dest / "opt/a b/share/bash-completion/completions/attnscope"
         for words, expected in ((("sho",), "show"), (("show", "--view", "ma"), "map mask"),
-                                (("check", "--ju"), "--junit"), (("docs", "conf"), "config"),
+                                (("check", "--jun"), "--junit"), (("docs", "conf"), "config"),
                                 (("run", "--backend", ""), "auto gpu cpu"), (("run", "-o", "no-such"), ""),
                                 (("run", "--isolate", "sof"), "softmax"), (("run", "--causal", "top"), "top-left"),
                                 (("run", "--dtype", "bf"), "bf16"), (("run", "--set", "shape.kv_h"), "shape.kv_heads=")):
