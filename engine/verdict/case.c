@@ -32,30 +32,41 @@ static int by_visit(const void *a, const void *b)
     return x->when != y->when ? (x->when < y->when ? -1 : 1) : x->kv - y->kv;
 }
 
-/* m and l of a row behind a kv tile, its lanes of l added up; false: it was not recorded. */
-static bool row_state(const struct trace *t, int slot, int kv, int row, double state[2])
+/* m and l behind a kv tile. */
+struct states {
+    struct tile of[2];
+};
+
+static struct states states_of(const struct trace *t, int slot, int kv)
 {
-    static const enum asc_channel of[] = {asc_m, asc_l};
-    for (int i = 0; i < 2; i++) {
-        const struct tile x = trace_tile(t, of[i], slot, kv);
-        state[i] = 0;
-        for (int col = 0; col < x.cols && x.data; col++) {
-            const size_t at = (size_t)row * (size_t)x.cols + (size_t)col;
-            if (dtype_is_unwritten(x.dtype, x.data, at))
+    return (struct states){{trace_tile(t, asc_m, slot, kv), trace_tile(t, asc_l, slot, kv)}};
+}
+
+static bool is_recorded(const struct states *s, int row)
+{
+    for (int i = 0; i < 2; i++)
+        for (int col = 0; col < s->of[i].cols && s->of[i].data; col++)
+            if (dtype_is_unwritten(s->of[i].dtype, s->of[i].data, (size_t)row * (size_t)s->of[i].cols + (size_t)col))
                 return false;
-            state[i] += dtype_load(x.dtype, x.data, at);
-        }
-    }
     return true;
+}
+
+/* 0 m, 1 l of a row that is recorded, its lanes of l added up. */
+static double state_of_row(const struct states *s, int i, int row)
+{
+    double sum = 0;
+    for (int col = 0; col < s->of[i].cols && s->of[i].data; col++)
+        sum += dtype_load(s->of[i].dtype, s->of[i].data, (size_t)row * (size_t)s->of[i].cols + (size_t)col);
+    return sum;
 }
 
 bool case_visited_in_part(const struct trace *t, int slot, int kv, int rows[2])
 {
-    double state[2];
-    const int all = trace_tile(t, asc_m, slot, kv).valid_rows;
+    const struct states states = states_of(t, slot, kv);
+    const int all = states.of[0].valid_rows;
     int visited = 0;
     for (int row = 0; row < all; row++) {
-        if (!row_state(t, slot, kv, row, state))
+        if (!is_recorded(&states, row))
             continue;
         rows[0] = visited++ ? rows[0] : row;
         rows[1] = row;
@@ -69,14 +80,15 @@ bool case_visited_in_part(const struct trace *t, int slot, int kv, int rows[2])
    grows. */
 static bool rows_say_before(const struct trace *t, int slot, int a, int b)
 {
-    const int rows = trace_tile(t, asc_m, slot, a).valid_rows;
+    const struct states x = states_of(t, slot, a), y = states_of(t, slot, b);
     int before = 0, behind = 0;
-    for (int row = 0; row < rows; row++) {
-        double x[2], y[2];
-        if (!row_state(t, slot, a, row, x) || !row_state(t, slot, b, row, y))
+    for (int row = 0; row < x.of[0].valid_rows; row++) {
+        if (!is_recorded(&x, row) || !is_recorded(&y, row))
             continue;
-        before += x[0] < y[0] || (x[0] == y[0] && x[1] < y[1]);
-        behind += x[0] > y[0] || (x[0] == y[0] && x[1] > y[1]);
+        const double m[] = {state_of_row(&x, 0, row), state_of_row(&y, 0, row)};
+        const double l[] = {state_of_row(&x, 1, row), state_of_row(&y, 1, row)};
+        before += m[0] < m[1] || (m[0] == m[1] && l[0] < l[1]);
+        behind += m[0] > m[1] || (m[0] == m[1] && l[0] > l[1]);
     }
     return before > 0 && behind == 0;
 }

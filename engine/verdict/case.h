@@ -51,11 +51,12 @@ int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
  * declaration. */
 bool case_alpha_left_out(const struct trace *t);
 
-/* kv tiles of a slot in the order the kernel visited them, from the stamps; returns how many, -1 where memory ran out.
-   order: [kv_tiles]. */
 /* Whether some warps have left a tile out while others worked on it; the first and the last row of these, -1: there are
    others between them. */
 bool case_visited_in_part(const struct trace *t, int slot, int kv, int rows[2]);
+
+/* kv tiles of a slot in the order the kernel visited them, from the stamps, or from what the rows say where warps leave
+   tiles out; returns how many, -1 where memory ran out. order: [kv_tiles]. */
 int visiting_order(const struct trace *t, int slot, int *order);
 
 #endif
