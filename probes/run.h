@@ -418,6 +418,16 @@ inline bool &asc_is_running() /* kernel.run */
     static bool running;
     return running;
 }
+struct asc_running {
+    asc_running()
+    {
+        asc_is_running() = true;
+    }
+    ~asc_running()
+    {
+        asc_is_running() = false;
+    }
+};
 
 /* Of the debuggee: a sentence about an instance that is called and stands in no file that is linked; the end of a
    launch function that calls it, which nothing is thrown out of. */
@@ -445,7 +455,7 @@ inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, a
     const char *sentence = nullptr;
     run.plan.br = kernel.br;
     run.plan.bc = kernel.bc;
-    asc_is_running() = true;
+    const asc_running running;
     try {
         kernel.run(run);
         if (plan) {
