@@ -57,16 +57,15 @@ CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(C
 GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/gpu/*.c)))
 GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
-# Judges on a GPU. nvcc takes half a minute for it: `make` builds it where there is a GPU, `make judge` anywhere.
+# Judges on a GPU. nvcc takes half a minute for it: `make judge` builds it.
 JUDGE := build/attnscope-judge
-HAS_GPU := $(if $(CUDA_INCLUDE),$(wildcard /dev/nvidiactl))
 # What a kernel includes: one file, made of the parts in probes/.
 HEADER := build/include/attnscope.h
 # What a program of the user's links to capture its own launches.
 CAPTURE := build/libattnscope-capture.so
 CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/problem trace/placed trace/conventions)
 CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
-DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(HAS_GPU),$(JUDGE)) $(if $(JANSSON),build/libjansson.a)
+DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
 # Programs of the tests. Each is one file, found by its name in these folders, and build/tests has it.
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
@@ -183,7 +182,7 @@ fuzz: all
 fuzz-targets: $(FUZZ)
 .SECONDARY: $(FUZZ_OBJ)
 
-test-gpu: all
+test-gpu: all judge
 	@tests/run --build $(B) --gpu --jobs 1
 
 acceptance: $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
@@ -203,7 +202,7 @@ bias: $(BIAS_NULL)
 bench: all $(RUN_CHECKED) $(BENCH)
 	@tests/bench --build $(B)
 
-bench-gpu: all $(BENCH_PHASES)
+bench-gpu: all judge $(BENCH_PHASES)
 	@tests/gpu/bench_gpu.py --build $(B)
 
 fp8: all

@@ -1,6 +1,6 @@
 /* attnscope-judge [WORK TRACE]: does the work of the file WORK (work.h) on CUDA device 0, with the tensors of the file
-   TRACE, and writes what came of it into WORK. Without files it says whether there is a device to do it on: "gpu NAME",
-   or "cpu NAME: why not". One line on stderr and an exit status of 1: it could not. */
+   TRACE, and writes what came of it into WORK. Without files it says the device's name. One
+   line on stderr and an exit status of 1: it could not. */
 #include "engine/judge/rows.cuh"
 
 #include <cuda_runtime.h>
@@ -31,13 +31,6 @@ static int fail_cuda(cudaError_t error)
     return 1;
 }
 
-/* Compute capabilities whose float64 is a half or a third of their f32 (CUDA C++ Programming Guide, arithmetic
-   instructions): data-center chips. Others have a 64th of it, and a CPU is as fast. */
-static bool has_float64(int major, int minor)
-{
-    return minor == 0 && (major == 6 || major == 7 || major == 8 || major == 9 || major == 10);
-}
-
 static int tell()
 {
     cudaDeviceProp device;
@@ -49,10 +42,7 @@ static int tell()
         error = cudaGetDeviceProperties(&device, 0);
     if (error)
         return fail_cuda(error);
-    if (has_float64(device.major, device.minor))
-        printf("gpu %s\n", device.name);
-    else
-        printf("cpu %s: it computes float64 at a small part of its rate\n", device.name);
+    printf("%s\n", device.name);
     return 0;
 }
 

@@ -75,7 +75,7 @@ int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*pla
 }
 
 int gpu_judge_find(const struct runner_paths *paths, char *program, size_t program_bytes, char *device,
-                   size_t device_bytes, bool *slow, struct err *err)
+                   size_t device_bytes, struct err *err)
 {
     struct process_output output = {0};
     struct gpu_device gpu;
@@ -86,13 +86,11 @@ int gpu_judge_find(const struct runner_paths *paths, char *program, size_t progr
     const char *argv[] = {program, NULL};
     if (process_capture(argv, FIND_S, NULL, &output, err) != 0)
         return -1;
-    char *end = strpbrk(output.out, ":\n");
-    const bool says = output.status == 0 && end && strlen(output.out) > 4;
-    if (says)
-        *end = '\0';
+    char *end = strchr(output.out, '\n');
+    const bool says = output.status == 0 && end && end > output.out;
     if (says) {
-        *slow = strncmp(output.out, "cpu ", 4) == 0;
-        snprintf(device, device_bytes, "%s", output.out + 4);
+        *end = '\0';
+        snprintf(device, device_bytes, "%s", output.out);
     } else {
         output.err[strcspn(output.err, "\n")] = '\0';
         err_set(err, ERR_SYSTEM, "", "%.200s", *output.err ? output.err : "attnscope-judge says nothing");

@@ -26,10 +26,9 @@ void gpu_judged_free(struct gpu_judged *g);
 int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
                       const char **unknown, struct err *err);
 
-/* The judge's program, and the device it would run on ("NVIDIA H200"). slow: it computes float64 at a small part of its
-   rate. ERR_SYSTEM: why there is none, one sentence. */
+/* The judge's program, and the device it would run on ("NVIDIA H200"). ERR_SYSTEM: why there is none, one sentence. */
 int gpu_judge_find(const struct runner_paths *paths, char *program, size_t program_bytes, char *device,
-                   size_t device_bytes, bool *slow, struct err *err);
+                   size_t device_bytes, struct err *err);
 
 /* Judges n q tiles of a complete live run; types as for place_case_make(). ERR_SYSTEM: one sentence. */
 int gpu_judge_run(const char *program, const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,

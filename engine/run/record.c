@@ -454,15 +454,10 @@ static int judge_on_gpu(const struct runner_paths *paths, const struct scenario 
 {
     char program[600], device[64], line[256];
     struct err missing = {0};
-    bool slow = false;
-    const int choice = scenario->capture.judge;
-    if (choice == SCENARIO_JUDGE_CPU || (choice == SCENARIO_JUDGE_AUTO && t->info.backend != BACKEND_GPU))
+    if (scenario->capture.judge == SCENARIO_JUDGE_CPU)
         return 1;
-    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &slow, &missing) != 0) {
+    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
         snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);
-    } else if (slow && choice == SCENARIO_JUDGE_AUTO) {
-        snprintf(b->judge, sizeof b->judge, "the CPU: %.64s computes float64 at a small part of its rate (--judge gpu)",
-                 device);
     } else {
         const int result = bounded_judge_on_gpu(b, t, wanted->types.channel, program, device, progress, err);
         if (result <= 0)
@@ -577,8 +572,7 @@ static int find_judge(const struct runner_paths *paths, struct err *err)
 {
     char program[600], device[64];
     struct err missing = {0};
-    bool slow;
-    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &slow, &missing) == 0)
+    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) == 0)
         return 0;
     return err_set(err, ERR_SYSTEM, "--judge gpu", "there is no GPU to judge on: %.300s", missing.message);
 }

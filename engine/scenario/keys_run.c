@@ -190,7 +190,7 @@ int key_set_writers(struct scenario *s, enum scenario_key_id id, const char *val
 
 int key_set_judge(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    static const char *const names[] = {"auto", "gpu", "cpu", NULL};
+    static const char *const names[] = {[SCENARIO_JUDGE_CPU] = "cpu", [SCENARIO_JUDGE_GPU] = "gpu", NULL};
     (void)id;
     return value_choice(&s->capture.judge, names, value);
 }

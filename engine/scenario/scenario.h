@@ -60,9 +60,7 @@ struct inputs {
     int all_heads, all_kv_heads; /* before they are cut */
 };
 
-/* Who judges o and lse in a first pass: auto takes the GPU where the run is on one that computes float64 at its full
- * rate. */
-enum scenario_judge { SCENARIO_JUDGE_AUTO, SCENARIO_JUDGE_GPU, SCENARIO_JUDGE_CPU };
+enum scenario_judge { SCENARIO_JUDGE_CPU, SCENARIO_JUDGE_GPU }; /* of o and lse in a first pass */
 
 /* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
 struct capture {
