@@ -171,17 +171,18 @@ int simt_copies(size_t offset, int kv)
     return who;
 }
 
-/* Blocks of other workers may be at the same tile: one of them finds the other. */
+/* Blocks of other workers may be at the same tile: one of them finds the other. y and z are there before x is. */
 static void sign_block(uint32_t *head, const struct simt_dim *block)
 {
-    const uint32_t own = block->x + 1, there = __atomic_load_n(head, __ATOMIC_RELAXED);
-    if (there && (there != own || head[1] != block->y || head[2] != block->z)) {
+    const uint32_t own = block->x + 1, there = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+    if (!there) {
+        __atomic_store_n(head + 1, block->y, __ATOMIC_RELAXED);
+        __atomic_store_n(head + 2, block->z, __ATOMIC_RELAXED);
+        __atomic_store_n(head, own, __ATOMIC_RELEASE);
+    } else if (there != own || __atomic_load_n(head + 1, __ATOMIC_RELAXED) != block->y ||
+               __atomic_load_n(head + 2, __ATOMIC_RELAXED) != block->z) {
         __atomic_store_n(head, ASC_WRITER_BLOCKS, __ATOMIC_RELAXED);
-        return;
     }
-    head[1] = block->y;
-    head[2] = block->z;
-    __atomic_store_n(head, own, __ATOMIC_RELAXED);
 }
 
 uint32_t *simt_writers(unsigned char *stamps, const struct asc_stamp_map *map, int slot, int kv)
