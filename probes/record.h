@@ -308,13 +308,29 @@ template <class Element> ASC_DEVICE bool asc_has_no_place(asc_visit &visit, uint
 }
 
 #ifndef ASC_NVCC
+/* The bits of a value: compared as a number, as g++ -O1 calls memcmp for two bytes. */
+template <unsigned BYTES> struct asc_bits;
+template <> struct asc_bits<1> {
+    using type = uint8_t;
+};
+template <> struct asc_bits<2> {
+    using type = uint16_t;
+};
+template <> struct asc_bits<4> {
+    using type = uint32_t;
+};
+template <> struct asc_bits<8> {
+    using type = uint64_t;
+};
+
 /* 1: a value stands there, and another one. Codes and integers have no pattern that says that none does. */
 template <class Element> ASC_DEVICE bool asc_differs(const void *there, Element value)
 {
-    const uint64_t unwritten = ASC_UNWRITTEN_64;
+    typename asc_bits<sizeof(Element)>::type stands, recorded;
+    __builtin_memcpy(&stands, there, sizeof stands);
+    __builtin_memcpy(&recorded, &value, sizeof recorded);
     return sizeof(Element) > 1 && asc_type<Element>::dtype != ASC_I32 && asc_type<Element>::dtype != ASC_I64 &&
-           __builtin_memcmp(there, &unwritten, sizeof(Element)) != 0 &&
-           __builtin_memcmp(there, &value, sizeof(Element)) != 0;
+           stands != static_cast<decltype(stands)>(ASC_UNWRITTEN_64) && stands != recorded;
 }
 
 /* The element holds another value of this launch already. A copy of the value: one whose address goes elsewhere lies in
