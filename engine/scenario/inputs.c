@@ -2,56 +2,13 @@
 #include "engine/base/safetensors.h"
 #include "engine/base/text.h"
 #include "engine/scenario/keys.h"
+#include "engine/scenario/lists.h"
 #include "engine/scenario/value.h"
 #include "engine/trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const input_names[INPUT_COUNT] = {"q",    "k",    "v",       "sink",    "alibi",  "bias",
-                                                     "mask", "keep", "q_scale", "k_scale", "v_scale"};
-
-_Static_assert(KEY_INPUT_V_SCALE == KEY_INPUT_Q + INPUT_V_SCALE, "keys and inputs are in one order");
-
-bool scenario_has_inputs(const struct scenario *s)
-{
-    for (int id = KEY_INPUT_FROM; id <= KEY_INPUT_V_SCALE; id++)
-        if (scenario_stated(s, (enum scenario_key_id)id))
-            return true;
-    return false;
-}
-
-bool scenario_input(const struct scenario *s, enum input_id i, char spec[ARRAY_NAME_BYTES])
-{
-    const char *own = scenario_said(s, (enum scenario_key_id)(KEY_INPUT_Q + (int)i)),
-               *from = scenario_said(s, KEY_INPUT_FROM);
-    if (own)
-        snprintf(spec, ARRAY_NAME_BYTES, "%s", own);
-    else if (from && s->inputs.found & 1u << i)
-        snprintf(spec, ARRAY_NAME_BYTES, "%s:%s%s", from, s->inputs.from_trace ? "input." : "", input_names[i]);
-    return own || (from && s->inputs.found & 1u << i);
-}
-
-int scenario_input_type(const struct scenario *s, int tensor, const struct array *a)
-{
-    const bool own = scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + tensor));
-    return s->inputs.from_trace && !own ? s->inputs.from_types[tensor] : a->dtype;
-}
-
-bool scenario_states_type(const struct scenario *s, int tensor)
-{
-    return scenario_stated(s, KEY_DTYPE) || (tensor > 0 && scenario_stated(s, KEY_K_DTYPE)) ||
-           (tensor > 1 && scenario_stated(s, KEY_V_DTYPE));
-}
-
-bool scenario_given(const struct scenario *s, int tensor, char spec[ARRAY_NAME_BYTES])
-{
-    const bool from_trace = s->inputs.from_trace && !scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + tensor));
-    if (from_trace)
-        snprintf(spec, ARRAY_NAME_BYTES, "%s:input.%s_given", scenario_said(s, KEY_INPUT_FROM), input_names[tensor]);
-    return from_trace;
-}
 
 /* ---- where an element of an array is ---- */
 
@@ -99,15 +56,21 @@ static int wrong_dims(const struct array *a, const char *expected, struct err *e
     return err_set(err, ERR_INPUT, a->name, "has shape %s; expected %s", array_shape(a, shape), expected);
 }
 
-static int view_tensor(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *v,
-                       struct err *err)
+/* In which order the file has them. */
+static int layout_of(const struct scenario *s, enum input_id i)
+{
+    const bool own = scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + (int)i)),
+               stated = scenario_stated(s, KEY_LAYOUT) && s->problem.layout != ASC_THD;
+    return s->inputs.from_trace && !own           ? s->inputs.from_layout
+           : scenario_stated(s, KEY_INPUT_LAYOUT) ? s->inputs.layout
+           : stated                               ? s->problem.layout
+                                                  : ASC_BHLD;
+}
+
+static int view_tensor(const struct scenario *s, enum input_id i, int layout, const struct array *a,
+                       struct input_view *v, struct err *err)
 {
     const struct inputs *in = &s->inputs;
-    const bool own = scenario_stated(s, (enum scenario_key_id)(KEY_INPUT_Q + (int)i));
-    const int layout = in->from_trace && !own                 ? in->from_layout
-                       : scenario_stated(s, KEY_INPUT_LAYOUT) ? in->layout
-                       : scenario_stated(s, KEY_LAYOUT)       ? s->problem.layout
-                                                              : ASC_BHLD;
     struct cut heads = in->heads;
     if (a->n_dims != 4)
         return wrong_dims(a, layout == ASC_BHLD ? "[batch, heads, rows, head_dim]" : "[batch, rows, heads, head_dim]",
@@ -167,19 +130,6 @@ static int view_scales(const struct scenario *s, enum input_id i, const struct a
                : take_axis(a, n == 4 ? 3 : -1, (struct cut){0, 0}, true, v, 3, err);
 }
 
-int scenario_view(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *out,
-                  struct err *err)
-{
-    *out = (struct input_view){.length = {1, 1, 1, 1}};
-    if (i <= INPUT_V)
-        return view_tensor(s, i, a, out, err);
-    if (i >= INPUT_BIAS && i <= INPUT_KEEP)
-        return view_bias(s, a, out, err);
-    if (i >= INPUT_Q_SCALE)
-        return view_scales(s, i, a, out, err);
-    return a->n_dims == 1 ? take_axis(a, 0, s->inputs.heads, false, out, 1, err) : wrong_dims(a, "[heads]", err);
-}
-
 /* Bytes of a file that hold two codes each: of a tensor whose stated type is e2m1. A trace has a code in each. */
 static bool holds_pairs(const struct scenario *s, enum input_id i, const struct array *a)
 {
@@ -192,10 +142,22 @@ static bool holds_pairs(const struct scenario *s, enum input_id i, const struct 
 int scenario_open_input(const struct scenario *s, enum input_id i, const char *spec, bool values, struct array *a,
                         struct input_view *out, struct err *err)
 {
+    int layout = i <= INPUT_V ? layout_of(s, i) : ASC_BHLD;
+    bool gathered = false;
     if (array_open(spec, values, a, err) != 0)
         return -1;
-    int failed = holds_pairs(s, i, a) ? array_take_pairs(a, err) : 0;
-    failed = failed ? failed : scenario_view(s, i, a, out, err);
+    int failed = i <= INPUT_V ? scenario_gather(s, i, layout == ASC_BHLD, values, a, &gathered, err) : 0;
+    if (gathered)
+        layout = ASC_BLHD;
+    if (!failed && holds_pairs(s, i, a))
+        failed = array_take_pairs(a, err);
+    *out = (struct input_view){.length = {1, 1, 1, 1}};
+    if (failed == 0)
+        failed = i <= INPUT_V                         ? view_tensor(s, i, layout, a, out, err)
+                 : i >= INPUT_BIAS && i <= INPUT_KEEP ? view_bias(s, a, out, err)
+                 : i >= INPUT_Q_SCALE                 ? view_scales(s, i, a, out, err)
+                 : a->n_dims == 1                     ? take_axis(a, 0, s->inputs.heads, false, out, 1, err)
+                                                      : wrong_dims(a, "[heads]", err);
     if (failed)
         array_close(a);
     return failed;
@@ -505,35 +467,6 @@ static void take_problem(struct scenario *s, const struct asc_problem *of)
     }
 }
 
-/* The lengths of a trace's sequences, as they are cut. */
-static int take_lengths(struct scenario *s, const struct asc_problem *of)
-{
-    const struct inputs *in = &s->inputs;
-    const int first = in->batches.end ? in->batches.first : 0, end = in->batches.end ? in->batches.end : of->batch;
-    for (int i = 0; i < 2; i++) {
-        const int32_t *from = i ? of->kv_lens : of->q_lens;
-        const struct cut *rows = i ? &in->kv_rows : &in->q_rows;
-        if (scenario_stated(s, i ? KEY_KV_LENS : KEY_Q_LENS))
-            continue;
-        free(s->lens[i]);
-        s->lens[i] = NULL;
-        s->n_lens[i] = 0;
-        if (!from || end > of->batch || first >= end)
-            continue;
-        s->n_lens[i] = end - first;
-        s->lens[i] = malloc((size_t)s->n_lens[i] * sizeof *s->lens[i]);
-        if (!s->lens[i])
-            return -1;
-        for (int b = first; b < end; b++) {
-            int length = from[b];
-            if (rows->end)
-                length = (length < rows->end ? length : rows->end) - rows->first;
-            s->lens[i][b - first] = length > 0 ? length : 0;
-        }
-    }
-    return 0;
-}
-
 /* Which inputs the common file has; a trace's problem and the types of its tensors. */
 static int look_from(struct taking *t, int types[3])
 {
@@ -553,7 +486,7 @@ static int look_from(struct taking *t, int types[3])
         const struct asc_problem *p = &trace->problem;
         const int32_t of[3] = {p->dtype, p->k_dtype, p->v_dtype};
         take_problem(t->s, p);
-        if (take_lengths(t->s, p) != 0) {
+        if (scenario_take_trace_lengths(t->s, p) != 0) {
             trace_free(trace);
             return err_no_memory(t->err, from, "the lengths of its sequences");
         }
@@ -565,7 +498,7 @@ static int look_from(struct taking *t, int types[3])
     for (int i = 0; i < INPUT_COUNT; i++) {
         char name[32];
         bool has;
-        snprintf(name, sizeof name, "%s%s", in->from_trace ? "input." : "", input_names[i]);
+        snprintf(name, sizeof name, "%s%s", in->from_trace ? "input." : "", scenario_input_names[i]);
         if (array_has(from, name, &has, &why) != 0)
             return refuse(t, KEY_INPUT_FROM, &why);
         in->found |= has ? 1u << i : 0;
@@ -577,6 +510,28 @@ static int look_from(struct taking *t, int types[3])
                    (!p->bias_kind && scenario_stated(t->s, KEY_BIAS) ? 1u << INPUT_BIAS : 0) |
                    (scenario_stated(t->s, KEY_MASK) ? 1u << INPUT_MASK : 0) |
                    (p->dropout > 0 && !(in->from_trace && scenario_stated(t->s, KEY_DROPOUT)) ? 0 : 1u << INPUT_KEEP));
+    return 0;
+}
+
+/* What lists say of the sequences, and how large a page is. */
+static int take_lists(struct taking *t)
+{
+    struct scenario *s = t->s;
+    char spec[ARRAY_NAME_BYTES];
+    struct err why = {0};
+    enum input_id i = INPUT_Q_LENS;
+    if (scenario_take_lists(s, &why) != 0) {
+        while (i < INPUT_PAGE_TABLE && !(scenario_input(s, i, spec) && strcmp(spec, why.where) == 0))
+            i++;
+        return refuse(t, key_of(s, i), &why);
+    }
+    if (!scenario_input(s, INPUT_PAGE_TABLE, spec) || !scenario_input(s, INPUT_K, spec))
+        return 0;
+    if (array_open(spec, false, &t->a, &why) != 0)
+        return refuse(t, key_of(s, INPUT_K), &why);
+    if (!scenario_stated(s, KEY_PAGE_SIZE))
+        s->problem.page_size = scenario_page_rows(s, &t->a, layout_of(s, INPUT_K) == ASC_BHLD);
+    array_close(&t->a);
     return 0;
 }
 
@@ -598,9 +553,10 @@ int scenario_take_inputs(struct scenario *s, const int *line, struct err *err)
     struct asc_problem *p = &s->problem;
     int types[3] = {-1, -1, -1};
     char spec[ARRAY_NAME_BYTES], where[WHERE_BYTES];
+    scenario_forget_lengths(s);
     if (!scenario_has_inputs(s))
         return check_cuts(&t);
-    if (look_from(&t, types) != 0)
+    if (look_from(&t, types) != 0 || take_lists(&t) != 0)
         return -1;
     for (int i = INPUT_Q; i <= INPUT_V; i++)
         if (!scenario_input(s, (enum input_id)i, spec)) {
@@ -609,15 +565,17 @@ int scenario_take_inputs(struct scenario *s, const int *line, struct err *err)
                            sizeof where);
             if (from)
                 return err_set(err, ERR_INPUT, where, "%s has no array `%s`; expected q, k and v", from,
-                               input_names[i]);
+                               scenario_input_names[i]);
             return err_set(err, ERR_INPUT, where, "expected a file of %s, as another input is of a file; found none",
-                           input_names[i]);
+                           scenario_input_names[i]);
         }
     if (count_heads(&t) != 0 || take_q(&t, types[0]) != 0 || take_k(&t, types[1]) != 0 || take_v(&t, types[2]) != 0)
         return -1;
     if (!scenario_stated(s, KEY_SCALE) && !s->inputs.from_trace)
         p->scale = scenario_auto_scale(p->head_dim);
-    if (!scenario_stated(s, KEY_LAYOUT) && scenario_stated(s, KEY_INPUT_LAYOUT))
+    if (!scenario_stated(s, KEY_LAYOUT) && scenario_input(s, INPUT_CU_SEQLENS_Q, spec))
+        p->layout = ASC_THD;
+    else if (!scenario_stated(s, KEY_LAYOUT) && scenario_stated(s, KEY_INPUT_LAYOUT))
         p->layout = s->inputs.layout;
     for (int i = INPUT_Q_SCALE; i <= INPUT_V_SCALE; i++)
         if (take_scales(&t, (enum input_id)i) != 0)

@@ -269,7 +269,7 @@ static int resolve_input(struct reader *r, enum scenario_key_id id, const char *
 
 static int resolve_inputs(struct reader *r, const char *root)
 {
-    for (int id = KEY_INPUT_FROM; id <= KEY_INPUT_V_SCALE; id++)
+    for (int id = KEY_INPUT_FROM; id <= KEY_INPUT_PAGE_TABLE; id++)
         if (resolve_input(r, (enum scenario_key_id)id, root) != 0)
             return -1;
     return scenario_take_inputs(r->s, r->key_line, r->err);

@@ -40,6 +40,11 @@ enum input_id {
     INPUT_Q_SCALE,
     INPUT_K_SCALE,
     INPUT_V_SCALE,
+    INPUT_Q_LENS,
+    INPUT_KV_LENS,
+    INPUT_CU_SEQLENS_Q,
+    INPUT_CU_SEQLENS_K,
+    INPUT_PAGE_TABLE,
     INPUT_COUNT
 };
 
@@ -200,6 +205,7 @@ int scenario_listed(const char *list, int i, char name[64]);
 /* The table of the pages that K and V lie in, the caller's; NULL: memory ran out. Shuffled by the seed of K. */
 int32_t *scenario_page_table(const struct scenario *s);
 
+extern const char *const scenario_input_names[INPUT_COUNT];
 bool scenario_has_inputs(const struct scenario *s); /* of files */
 /* Where input i comes from, as array_open() takes it; false: from its fill, or there is none. */
 bool scenario_input(const struct scenario *s, enum input_id i, char spec[ARRAY_NAME_BYTES]);
@@ -215,8 +221,6 @@ struct input_view {
     int64_t offset, stride[4];
     int length[4];
 };
-int scenario_view(const struct scenario *s, enum input_id i, const struct array *a, struct input_view *out,
-                  struct err *err);
 /* Opens the array that an input is of, with its values or without, and says what is taken of it. */
 int scenario_open_input(const struct scenario *s, enum input_id i, const char *spec, bool values, struct array *a,
                         struct input_view *out, struct err *err);

@@ -24,7 +24,7 @@ struct writer {
 
 static bool is_path(enum scenario_key_id id)
 {
-    return id == KEY_KERNEL || id == KEY_PATCH || (id >= KEY_INPUT_FROM && id <= KEY_INPUT_V_SCALE);
+    return id == KEY_KERNEL || id == KEY_PATCH || (id >= KEY_INPUT_FROM && id <= KEY_INPUT_PAGE_TABLE);
 }
 
 /* A path that holds from any folder; what names an array behind a colon stays. */

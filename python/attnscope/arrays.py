@@ -102,6 +102,17 @@ def _from_buffer(name: str, array: Any) -> Input:
     return dtype, list(view.shape or ()), view.tobytes()
 
 
+def numbers(name: str, given: Any) -> Input:
+    """Whole numbers, of one dimension or two."""
+    rows = given.tolist() if hasattr(given, "tolist") else list(given)
+    lines = [list(row) if isinstance(row, (list, tuple)) else [row] for row in rows]
+    if not lines or len({len(line) for line in lines}) > 1 or not all(
+            isinstance(x, int) and abs(x) < 2**63 for line in lines for x in line):
+        raise Error(f"{name}: expected whole numbers")
+    shape = [len(lines), len(lines[0])] if isinstance(rows[0], (list, tuple)) else [len(lines)]
+    return "I64", shape, b"".join(x.to_bytes(8, "little", signed=True) for line in lines for x in line)
+
+
 def take(name: str, array: Any) -> Input:
     """What an array holds: of torch on any device, or with DLPack, __array_interface__ or a buffer."""
     if type(array).__module__.partition(".")[0] == "torch" and hasattr(array, "data_ptr"):

@@ -213,9 +213,13 @@ def load(trace: PathLike) -> Run:
     return Run(path, report, error)
 
 
+LISTS = ("q_lens", "kv_lens", "cu_seqlens_q", "cu_seqlens_k", "page_table")
+
+
 def _inputs(given: Mapping[str, Any], folder: str) -> List[str]:
     """The options that have the program take these arrays, written to a file in the folder."""
-    tensors = {name: arrays.take(name, array) for name, array in given.items() if array is not None}
+    tensors = {name: (arrays.numbers if name in LISTS else arrays.take)(name, array)
+               for name, array in given.items() if array is not None}
     if not tensors:
         return []
     path = os.path.join(folder, "inputs.safetensors")
@@ -226,7 +230,8 @@ def _inputs(given: Mapping[str, Any], folder: str) -> List[str]:
 
 def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: Any = None, alibi: Any = None,
         bias: Any = None, mask: Any = None, q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
-        q_tensor_scale: Optional[float] = None, k_tensor_scale: Optional[float] = None, v_tensor_scale: Optional[float] = None,
+        q_lens: Any = None, kv_lens: Any = None, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, page_table: Any = None,
+        layout: Optional[str] = None, q_tensor_scale: Optional[float] = None, k_tensor_scale: Optional[float] = None, v_tensor_scale: Optional[float] = None,
         inputs: Optional[PathLike] = None, shape: Optional[Sequence[int]] = None,
         backend: Optional[str] = None, patch: Optional[PathLike] = None, settings: Optional[Mapping[str, object]] = None,
         define: Sequence[str] = (), include: Sequence[PathLike] = (), flags: Sequence[str] = (), checks: bool = False,
@@ -237,7 +242,10 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
     __array_interface__ have them; their shape is the problem's. sink, alibi [heads], bias and mask (0 or False hides a
     key) [batch or 1, heads or 1, q_len, kv_len] and scales of codes (one, [heads], [batch, heads], [batch, heads, groups of rows] or [batch, heads, groups of rows, parts of a row]) likewise. Codes of
     e2m1 come two in a byte, of uint8 or torch.float4_e2m1fn_x2, with settings such as {"shape.k_dtype": "e2m1"}; scales of
-    e4m3 may have a factor of the tensor, k_tensor_scale. inputs: a trace
+    e4m3 may have a factor of the tensor, k_tensor_scale. layout="BLHD": heads stand behind rows. Sequences of their own
+    lengths: q_lens and kv_lens, lists or arrays [batch]; with cu_seqlens_q and cu_seqlens_k [batch + 1] the rows of all
+    lie behind each other, q [rows, heads, head_dim], k and v alike; with page_table [batch, pages] and kv_lens k and v
+    are [pages, page_size, kv_heads, head_dim] in the layout BLHD, else [pages, kv_heads, page_size, head_dim]. inputs: a trace
     whose problem and inputs are taken, or a file with arrays q, k, v. Without any of them inputs are made for `shape`.
     settings: keys of a scenario, such as {"shape.causal": "top-left"}. save: where the trace goes; without it, it is gone with the Run. A run that crashed is
     a Run as well: its `error` says why. What cannot be run raises Error.
@@ -246,7 +254,11 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
     folder = tempfile.TemporaryDirectory(prefix="attnscope-")
     trace = os.path.abspath(os.fspath(save)) if save else os.path.join(folder.name, "run.safetensors")
     options = ["--save", trace, *_inputs({"q": q, "k": k, "v": v, "sink": sink, "alibi": alibi, "bias": bias, "mask": mask, "q_scale": q_scale,
-                                            "k_scale": k_scale, "v_scale": v_scale}, folder.name)]
+                                            "k_scale": k_scale, "v_scale": v_scale, "q_lens": q_lens, "kv_lens": kv_lens,
+                                            "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
+                                            "page_table": page_table}, folder.name)]
+    if layout:
+        options += [f"--set=inputs.layout={layout}"]
     for name, value in (("shape", shape and ",".join(map(str, shape))), ("backend", backend), ("patch", patch), ("mem", mem),
                         ("inputs", inputs)):
         if value:

@@ -187,6 +187,57 @@ class Inputs(unittest.TestCase):
         self.right("run", scenario, "--inputs", "given.st", "--set", f"inputs.layout={problem['layout']}", "-o", "encoded.st")
         self.assertIn("identical", self.right("diff", "codes.st", "encoded.st", "--exact"))
 
+    def test_rows_behind_each_other_and_pages(self):
+        """cu_seqlens, and pages in any order with NaN in the unused ones: the kernel gets the same rows."""
+        kernel, q_lens, kv_lens, page, heads, kv_heads = ROOT / "kernels/varlen_paged.cu", [5, 0, 17], [37, 20, 40], 16, 2, 1
+        (q, q_shape), (k, k_shape), (v, _) = (arrays.draw(seed, sum(lens), n, D) for seed, lens, n in (
+            (1, q_lens, heads), (2, kv_lens, kv_heads), (3, kv_lens, kv_heads)))
+
+        def begins(lens):
+            return [sum(lens[:b]) for b in range(len(lens) + 1)]
+
+        rows = {"q": ("F16", q_shape, arrays.pack(q, "e")), "k": ("F16", k_shape, arrays.pack(k, "e")),
+                "v": ("F16", k_shape, arrays.pack(v, "e")), "cu_seqlens_q": ("I32", [4], arrays.pack(begins(q_lens), "i")),
+                "cu_seqlens_k": ("I64", [4], arrays.pack(begins(kv_lens), "q"))}
+        table, pages, paged = [[4, 1, 7, -1], [6, 0, -1, -1], [2, 8, 5, 99]], 9, dict(rows)
+        for name, values in (("k", k), ("v", v)):
+            data = [math.nan] * (pages * page * kv_heads * D)
+            for b, length in enumerate(kv_lens):
+                for j in range(length):
+                    to, at = (table[b][j // page] * page + j % page) * kv_heads * D, (begins(kv_lens)[b] + j) * kv_heads * D
+                    data[to:to + kv_heads * D] = values[at:at + kv_heads * D]
+            paged[name] = ("F16", [pages, page, kv_heads, D], arrays.pack(data, "e"))
+        del paged["cu_seqlens_k"]
+        paged["kv_lens"] = ("I64", [3], arrays.pack(kv_lens, "q"))
+        paged["page_table"] = ("I32", [3, 4], arrays.pack(sum(table, []), "i"))
+        safetensors.write(str(self.folder / "rows.st"), rows)
+        safetensors.write(str(self.folder / "paged.st"), paged)
+        blhd = ["--set", "inputs.layout=BLHD"]
+        self.right("run", kernel, "--inputs", "rows.st", "-o", "of-rows.st")
+        self.right("run", kernel, "--inputs", "paged.st", *blhd, "-o", "of-pages.st")
+        files = [File(self.folder / name) for name in ("of-rows.st", "of-pages.st")]
+        problems = [json.loads(file.texts["attnscope.problem"]) for file in files]
+        self.assertEqual([(p["layout"], p.get("page_size", 0), p["kv_len"]) for p in problems], [("THD", 0, 40), ("THD", page, 40)])
+        for file in files:
+            for b, length in enumerate(kv_lens):
+                self.assertEqual(file.values("input.v", b * 40 * D, length * D), v[begins(kv_lens)[b] * D:][:length * D])
+            self.assertEqual(file.values("input.q", (2 * 17 * heads + 1) * D, D), q[(5 * heads + 1) * D:][:D])
+        self.right("run", kernel, "--inputs", "paged.st", *blhd, "--set", "shape.page_size=8", "--set", "inputs.batches=2:3",
+                   "--set", "inputs.kv_rows=30:40", "-o", "cut.st")
+        cut = File(self.folder / "cut.st")
+        self.assertEqual((cut.tensors["input.v"]["shape"], cut.values("input.v", 0, D)), ([1, 10, 1, D], v[(57 + 30) * D:][:D]))
+        for words, expected in (
+                (["--inputs", "paged.st"], "lies by pages of 1 rows"),
+                ([*blhd, "--inputs", "paged.st", "--set", "inputs.kv_lens=rows.st:cu_seqlens_q"], "is of 3 sequences; expected 4"),
+                ([*blhd, "--inputs", "paged.st", "--set", "inputs.kv_lens=rows.st:q"], "whole numbers, [batch]"),
+                (["--q", "rows.st:q", "--k", "rows.st:k", "--v", "rows.st:v"], "rows.st:q: has shape [22, 2, 64]; expected [batch"),
+                (["--inputs", "rows.st", "--k", "paged.st:k"], "[rows of all sequences, heads, head_dim]"),
+                ([*blhd, "--q", "rows.st:q", "--k", "paged.st:k", "--v", "paged.st:v", "--set", "inputs.page_table=paged.st:page_table",
+                  "--set", "inputs.cu_seqlens_q=rows.st:cu_seqlens_q"], "expected `inputs.kv_lens` or `shape.kv_lens` beside it")):
+            status, out, err = self.command("run", kernel, *words)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
+            self.assertIn(expected, err)
+
     def test_sinks_slopes_and_bias(self):
         kernel = ROOT / "tests/terms/sink_start.cu"
         sink, bias = arrays.draw(5, H), arrays.draw(6, H, LQ, LKV)

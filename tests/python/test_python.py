@@ -212,6 +212,20 @@ class Package(unittest.TestCase):
         again = attnscope.run(KERNEL, inputs=os.path.join(self.folder.name, "in.npz"))
         self.assertEqual(again.report["inputs"]["hash"], run.report["inputs"]["hash"])
 
+    @needs("numpy")
+    def test_sequences_and_pages_of_numpy(self):
+        import numpy
+        random = numpy.random.default_rng(6)
+        q, pages_k, pages_v = (random.standard_normal(shape).astype("f2") for shape in ((7, 2, 64), (6, 16, 1, 64), (6, 16, 1, 64)))
+        table = [[5, 2], [0, -1]]
+        run = attnscope.run(ROOT / "kernels/varlen_paged.cu", q, pages_k, pages_v, cu_seqlens_q=numpy.array([0, 3, 7], "i4"),
+                            kv_lens=[20, 9], page_table=table, layout="BLHD")
+        self.assertTrue(run.clean, run.clean)
+        k = numpy.concatenate([pages_k[5], pages_k[2]])[:20, 0].astype("f8")
+        self.assertLess(numpy.abs(run.want("s")[0, 1, :3, :20] - q[:3, 1].astype("f8") @ k.T / 8).max(), 1e-12)
+        with self.assertRaisesRegex(attnscope.Error, "page_table: expected whole numbers"):
+            attnscope.run(KERNEL, q, pages_k, pages_v, page_table=[[1], [2, 3]])
+
     @needs("torch")
     def test_arrays_of_torch_are_taken(self):
         import torch
