@@ -58,7 +58,7 @@ static int read_list(const struct scenario *s, enum input_id i, int n_dims, cons
     const bool whole = a.dtype == DTYPE_I32 || a.dtype == DTYPE_I64;
     if (!whole || a.n_dims != n_dims || length[0] > VALUE_LENGTH_MAX || length[1] > VALUE_LENGTH_MAX)
         failed = wrong_list(&a, expected, err);
-    else if (!(*out = malloc((size_t)length[0] * (size_t)length[1] * sizeof **out)))
+    else if (!(*out = calloc((size_t)length[0] * (size_t)length[1], sizeof **out)))
         failed = err_no_memory(err, a.name, "its numbers");
     for (int64_t x = 0; !failed && x < length[0]; x++)
         for (int64_t y = 0; y < length[1]; y++) {
@@ -297,7 +297,7 @@ static int gather(const struct scenario *s, const struct lists *l, const struct 
     int64_t longest = 1;
     for (int b = 0; b < l->n; b++)
         longest = rows_of(s, l, b) > longest ? rows_of(s, l, b) : longest;
-    const size_t rows = l->n > 0 ? (size_t)l->n * (size_t)longest : 0;
+    const size_t rows = l->n > 0 ? (size_t)l->n * (size_t)longest : 1;
     unsigned char *to = values ? calloc(rows, (size_t)(heads * cols) * out->item) : NULL;
     if (values && !to)
         return err_no_memory(err, out->name, "its rows, one sequence behind the other");
