@@ -569,9 +569,10 @@ struct asc_stamp_map {
 #define ASC_WRITER_LINE 10
 #define ASC_WRITER_NUMBER 20
 #define ASC_WRITER_SHARED 0xfffu
-#define ASC_WRITER_FAR 0xffeu              /* a number that has no room */
-#define ASC_WRITER_SHARED_FROM 0x80000000u /* numbers of what lies in memory that threads share, until they are kept   \
-                                            */
+#define ASC_WRITER_FAR 0xffeu /* a number that has no room */
+#define ASC_WRITER_SHARED_FROM                                                                                         \
+    0x80000000u /* numbers of what lies in memory that threads share, until they are kept                              \
+                 */
 
 /* What the probes write through; the debuggee fills it before each launch and hands it to every module, by asc_bind().
  */

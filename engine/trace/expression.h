@@ -45,12 +45,12 @@ enum expression_op {
 };
 
 struct expression_node {
-    uint8_t op;         /* enum expression_op */
-    bool real;          /* there is something real in it */
-    int16_t operand[3]; /* nodes before this one */
+    uint8_t op;          /* enum expression_op */
+    bool real;           /* there is something real in it */
+    int16_t operand[3];  /* nodes before this one */
     uint16_t first, end; /* where it stands in the text, with the parentheses around it */
-    int64_t whole;      /* EXPRESSION_NUMBER that is not real; EXPRESSION_VARIABLE: which */
-    double number;      /* EXPRESSION_NUMBER that is real */
+    int64_t whole;       /* EXPRESSION_NUMBER that is not real; EXPRESSION_VARIABLE: which */
+    double number;       /* EXPRESSION_NUMBER that is real */
 };
 
 enum { EXPRESSION_NODES = 128, EXPRESSION_DEPTH = 64, EXPRESSION_WHY_BYTES = 160 };

@@ -15,8 +15,9 @@ const char *asc_launch_failure(int status)
 }
 
 /* NULL, or why not. shape: batch, heads, kv_heads, q_len, kv_len, head_dim, causal (0, 1 top-left, 2 bottom-right),
-   type (0 f16, 1 bf16, 2 e4m3), rows that share a scale (0: those of a head). Arrays are [batch][heads][rows][head_dim];
-   scales, of codes, [batch][heads][groups] of Q, K and V. The plan is asked each time, as attnscope does once. */
+   type (0 f16, 1 bf16, 2 e4m3), rows that share a scale (0: those of a head). Arrays are
+   [batch][heads][rows][head_dim]; scales, of codes, [batch][heads][groups] of Q, K and V. The plan is asked each time,
+   as attnscope does once. */
 extern "C" const char *plain_launch(const int *shape, const void *q, const void *k, const void *v, void *o, float *lse,
                                     const float *const *scales, void *stream)
 {

@@ -176,7 +176,7 @@ int simt_copies(size_t offset, int kv);
 void simt_two_values(int channel, int recorders, int dtype, const void *there, const void *value);
 
 /* Who records a tile, and an element of it (probes/abi.h). The first notes this block and returns where that is kept,
-   NULL: nowhere; the second this thread, with the number of the value in the probe of that line; writers may be NULL. */
+   NULL: nowhere; the second this thread, with the value's number in the probe of that line; writers may be NULL. */
 struct asc_stamp_map;
 uint32_t *simt_writers(unsigned char *stamps, const struct asc_stamp_map *map, int slot, int kv);
 void simt_sign(uint32_t *writers, uint32_t element, uint32_t number, uint32_t line);
