@@ -85,13 +85,13 @@ static int check_lengths(const struct making *m, const struct array *a, const st
     return n[0] == m->p.batch && n[1] == w->heads && n[2] == w->rows && n[3] == w->cols ? 0 : changed(m, a);
 }
 
-static void say_rounded(const struct making *m, const struct array *a, int tensor, enum dtype to)
+static void say_rounded(const struct making *m, const struct array *a, const char *what, enum dtype to)
 {
     char line[ARRAY_NAME_BYTES + 128], name[ARRAY_NAME_BYTES];
     if (!m->progress || !m->progress->log)
         return;
-    snprintf(line, sizeof line, "%s is %s in %s, and rounded to %s", tensor_names[tensor],
-             dtype_name((enum dtype)a->dtype), text_name(a->name, strlen(a->name), name, sizeof name), dtype_name(to));
+    snprintf(line, sizeof line, "%s is %s in %s, and rounded to %s", what, dtype_name((enum dtype)a->dtype),
+             text_name(a->name, strlen(a->name), name, sizeof name), dtype_name(to));
     m->progress->log(m->progress->ctx, line);
 }
 
@@ -184,6 +184,8 @@ static int take_scales(struct making *m, int tensor)
                  k);
     for (int64_t k = 0; k < n && result == 0; k++)
         result = check_scale(m, &a, out[k]);
+    if (result == 0 && a.dtype == DTYPE_F64)
+        say_rounded(m, &a, scenario_input_names[i], DTYPE_F32);
     if (result == 0)
         result = array_check(&a, m->err);
     array_close(&a);
@@ -259,7 +261,7 @@ static int read_tensor(struct making *m, int tensor, const struct array *a, cons
     if (codes)
         return take_scales(m, tensor) != 0 ? -1 : take_given(m, tensor);
     if (from != (int)to)
-        say_rounded(m, a, tensor, to);
+        say_rounded(m, a, tensor_names[tensor], to);
     if (!dtype_is_code(w.dtype))
         return 0;
     if (!all_finite(&m->p, tensor, m->out->values[tensor]))
@@ -376,6 +378,8 @@ static int read_term(struct making *m, enum input_id i, const int n[4], float *o
                              to);
     if (result == 0 && c.misfits)
         result = err_set(m->err, ERR_INPUT, a.name, "has values that overflow f32");
+    if (result == 0 && a.dtype == DTYPE_F64 && i != INPUT_MASK && i != INPUT_KEEP)
+        say_rounded(m, &a, scenario_input_names[i], DTYPE_F32);
     if (result == 0)
         result = array_check(&a, m->err);
     array_close(&a);

@@ -330,16 +330,16 @@ static void describe_inputs(const struct scenario *scenario, char *out, size_t b
         memcpy(last, spec, strlen(spec) + 1);
     }
     /* What the kernel did not get as it is there. */
-    static const char *const names[3] = {"q", "k", "v"};
-    for (int i = 0; i < 3 && used < bytes; i++) {
+    for (int i = 0; i <= INPUT_V_SCALE && used < bytes; i++) {
         struct array a;
-        const enum dtype to = fill_dtype(&scenario->problem, i);
-        if (!scenario_input(scenario, (enum input_id)i, spec) || array_open(spec, false, &a, NULL) != 0)
+        const enum dtype to = i <= INPUT_V ? fill_dtype(&scenario->problem, i) : DTYPE_F32;
+        if (i == INPUT_MASK || i == INPUT_KEEP || !scenario_input(scenario, (enum input_id)i, spec) ||
+            array_open(spec, false, &a, NULL) != 0)
             continue;
-        const int from = scenario_input_type(scenario, i, &a);
+        const int from = i <= INPUT_V ? scenario_input_type(scenario, i, &a) : a.dtype;
         array_close(&a);
-        if (from >= 0 && !dtype_is_code((enum dtype)from) && from != (int)to)
-            used += (size_t)snprintf(out + used, bytes - used, "; %s rounded from %s to %s", names[i],
+        if (from >= 0 && !dtype_is_code((enum dtype)from) && from != (int)to && (i <= INPUT_V || from == DTYPE_F64))
+            used += (size_t)snprintf(out + used, bytes - used, "; %s rounded from %s to %s", scenario_input_names[i],
                                      dtype_name((enum dtype)from), dtype_name(to));
     }
 }

@@ -257,6 +257,12 @@ class Inputs(unittest.TestCase):
         self.assertEqual((cut.values("input.sink", 0, 1), cut.values("input.alibi", 0, 1)), (sink[0][1:2], [0.25]))
         self.assertEqual(cut.values("input.bias", 0, 32), bias[0][(LQ + 3) * LKV + 1:][:32])
         self.right("run", kernel, "--inputs", "terms-run.st", "--set", "shape.bias=none", "--set", "shape.sink=no")
+        tensors["sink"] = ("F64", [H], arrays.pack(sink[0], "d"))
+        safetensors.write(str(self.folder / "wide.st"), tensors)
+        self.assertIn("sink is f64 in wide.st:sink, and rounded to f32\n",
+                      self.right("run", kernel, "--inputs", "wide.st", "-o", "wide-run.st"))
+        self.assertEqual(json.loads(File(self.folder / "wide-run.st").texts["attnscope.inputs"])["from"],
+                         "wide.st; sink rounded from f64 to f32")
 
     def test_a_cut_takes_the_values_of_its_place(self):
         self.right("run", KERNEL, "--inputs", "in.safetensors", "--set", "inputs.batches=1:2", "--set", "inputs.heads=3:4",
