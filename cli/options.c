@@ -501,7 +501,7 @@ static int read_again(const void *ctx, const char *path, const char *root, struc
 
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err)
 {
-    struct session *s;
+    struct session *s = NULL;
     *out = NULL;
     if ((o->rerun                      ? session_open_again
          : path_ends_in(path, ".json") ? session_open_sweep

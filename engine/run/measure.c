@@ -210,7 +210,8 @@ int measure_launches(const struct runner_paths *paths, const struct scenario *sc
     }
     trace_free(t);
     recorder_free(&r);
-    qsort(seconds, (size_t)n, sizeof *seconds, by_size);
+    if (n)
+        qsort(seconds, (size_t)n, sizeof *seconds, by_size);
     *out = (struct timing){n ? (seconds[(n - 1) / 2] + seconds[n / 2]) / 2 : NAN, n ? seconds[0] : NAN, n};
     return failed ? -1 : 0;
 }
