@@ -501,13 +501,13 @@ static int read_again(const void *ctx, const char *path, const char *root, struc
 
 int options_open(const struct options *o, const char *path, struct session **out, struct err *err)
 {
-    struct session *s = NULL;
+    struct session *s;
+    int failed = o->rerun                      ? session_open_again(path, &s, err)
+                 : path_ends_in(path, ".json") ? session_open_sweep(path, &s, err)
+                                               : session_open(path, &s, err);
     *out = NULL;
-    if ((o->rerun                      ? session_open_again
-         : path_ends_in(path, ".json") ? session_open_sweep
-                                       : session_open)(path, &s, err) != 0)
-        return -1;
-    int failed = 0;
+    if (failed)
+        return failed;
     if (changes_scenario(o) && !s->subject.has_scenario)
         failed = err_set(err, ERR_USAGE, path,
                          "is a saved trace: without --rerun, --shape, --causal, --dtype, --q, --k, --v, --inputs, "
