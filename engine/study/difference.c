@@ -273,7 +273,9 @@ static int compare_windows(const struct job *job, struct worker *w, const struct
 
 static struct matrix own_matrix(const struct trace *t, int ch, int slot, int kv)
 {
-    const struct tile tile = ch < 0 ? (struct tile){0} : trace_tile(t, (enum asc_channel)ch, slot, kv);
+    struct tile tile = {0};
+    if (ch >= 0)
+        tile = trace_tile(t, (enum asc_channel)ch, slot, kv);
     const bool recorded = tile.data && trace_first_stamp(t, (enum asc_channel)ch, slot, kv);
     return (struct matrix){recorded ? tile.data : NULL, tile.dtype, tile.cols, tile.valid_rows, tile.valid_cols};
 }
