@@ -35,7 +35,7 @@ static void check_arguments(const struct worker *w, unsigned id, const unsigned 
 }
 
 /* What a GPU would take without a word, and count otherwise than its programmer does. */
-static void check_round(const struct worker *w, const struct named_barrier *b, unsigned id, unsigned count,
+static void check_round(const struct worker *w, const struct named_barrier *b, unsigned id, unsigned count, bool waits,
                         const char *file, int line)
 {
     const struct fiber *self = simt_tls.self;
@@ -45,7 +45,8 @@ static void check_round(const struct worker *w, const struct named_barrier *b, u
     if (b->arrived && b->expected != count)
         report_raise(EVENT_BARRIER, false, file, line, self, "barrier %u for %u threads: others use it for %u (%s:%d)",
                      id, count, b->expected, b->file, b->line);
-    if (b->came[self->warp] >> self->lane & 1)
+    /* One that has arrived and now waits counts twice, as is meant: it is the last of two parts, and needs itself. */
+    if (!waits && b->came[self->warp] >> self->lane & 1)
         report_raise(
             EVENT_BARRIER, false, file, line, self,
             "barrier %u: this thread arrives again before the barrier is complete (%u of %u threads have arrived)", id,
@@ -115,7 +116,7 @@ void simt_named_barrier(enum simt_named_op op, unsigned id, unsigned count, int 
         simt_active_mask(file, line);
     self->pc = __builtin_return_address(0);
     struct named_barrier *b = &w->named[id];
-    check_round(w, b, id, count, file, line);
+    check_round(w, b, id, count, waits, file, line);
     const uint32_t bit = 1u << self->lane;
     if (!b->arrived) {
         b->expected = count;

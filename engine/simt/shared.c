@@ -64,6 +64,7 @@ void shared_poison(size_t dynamic_bytes)
 /* The shared address of the first byte of dynamic memory. As aligned as that byte, so that arithmetic on addresses
    finds the same bits; and no small number, so that a null pointer is told from an address. */
 #define WINDOW ((int64_t)1 << 24)
+#define NULL_PARTS ((uintptr_t)1 << 18) /* a null pointer, and parts of an array that begins there */
 
 void simt_address_error(const char *what, const char *file, int line)
 {
@@ -106,6 +107,10 @@ struct worker *shared_block_of(const void *p)
 uint64_t simt_shared_address(const void *generic, const char *file, int line)
 {
     const struct worker *w = simt_tls.worker, *block = shared_block_of(generic);
+    /* CuTe converts the parts of arrays that a kernel has no room for: behind what the launch asked for, where whoever
+       uses it is told, a descriptor's 18 bits too. */
+    if ((uintptr_t)generic < NULL_PARTS)
+        return ((w->launch->shared_bytes + 1023) & ~(uint64_t)1023) | ((uintptr_t)generic & 1023);
     if (!block) {
         report_raise(EVENT_ADDRESS, true, file, line, NULL, "%p is not an address of shared memory", generic);
         traps_end();

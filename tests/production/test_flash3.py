@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""FlashAttention-3's forward as it is published, under attnscope on a GPU of compute capability 9.0: FLASH_ATTENTION3 names
-the repository's folder hopper, CUTLASS its headers. As test_flash2.py: what is right is found clean, what is planted is
-found. Without the folders or FLASH_BACKEND=gpu the tests are skipped."""
+"""FlashAttention-3's forward as it is published, under attnscope: FLASH_ATTENTION3 names the repository's folder hopper,
+CUTLASS its headers. The package xformers has both on PyPI, in the sdist of 0.0.33.post2: third_party/flash-attention/hopper,
+and csrc/cutlass/include beside it. As test_flash2.py: what is right is found clean, what is planted is found. Without the
+folders the tests are skipped; FLASH_BACKEND=gpu takes a GPU of compute capability 9.0, on the CPU each build takes half a
+minute."""
 
 import os
 import unittest
@@ -22,12 +24,20 @@ HAS_READ = """#if ASC_MODE
 #define FLASH_HAS_READ()
 #endif
 """
+# Of codes V lies in shared memory in an order of its own: it is not recorded. So do U's columns, until O is stored.
+BY_TYPE = "if constexpr (!Is_FP8) {{ {0} }} else {{ {1} }}"
 Q = SHARED.format("q, 0", "kBlockM", "kHeadDim", "sQ(asc_row, asc_col)")
 K = SHARED.format("k, n_block", "kBlockN", "kHeadDim", "sK(asc_row, asc_col, smem_pipe_read.index())") + " FLASH_HAS_READ();"
-V = SHARED.format("v, n_block + 1", "kBlockN", "kHeadDimV", "sV(asc_col, asc_row, {0}.index())") + " FLASH_HAS_READ();"
+V = "\n".join(["#if !FLASH_FP8", SHARED.format("v, n_block + 1", "kBlockN", "kHeadDimV", "sV(asc_col, asc_row, {0}.index())") +
+               " FLASH_HAS_READ();", "#endif"])
 S = "ASC_CUTE_C(s, n_block, tiled_mma_qk.get_thread_slice(thread_idx), kBlockM, kBlockN, tSrS);"
-P = "ASC_CUTE_C(p, n_block, tiled_mma_qk.get_thread_slice(thread_idx), kBlockM, kBlockN, make_tensor(tOrP.data(), tSrS.layout()));"
-U = "ASC_CUTE_C(u, n_block + 1, thread_mma_pv, kBlockM, kHeadDimV, tOrO);"
+P = "ASC_CUTE_C(p, n_block, tiled_mma_qk.get_thread_slice(thread_idx), kBlockM, kBlockN, {0});"
+P_OF_CODES = "if constexpr (Is_FP8) { " + P.format("tSrS") + " }"
+P = "if constexpr (!Is_FP8) { " + P.format("make_tensor(tOrP.data(), tSrS.layout())") + " }"
+U = "ASC_CUTE_C(u, n_block + 1, thread_mma_pv, kBlockM, kHeadDimV, {0});"
+U = BY_TYPE.format(U.format("tOrO"), "auto asc_u = make_fragment_like(tOrO); cute::copy(tOrO, asc_u); flash::permute_output_fp8(asc_u); "
+                   "flash::permute_output_fp8_Vcolmajor(asc_u); " +
+                   U.format("asc_u"))
 ROWS = ["ASC_CUTE_ROWS(m, n_block, thread_mma_pv, kBlockM, kHeadDimV, softmax.row_max);",
         "ASC_CUTE_ROWS(alpha, n_block, thread_mma_pv, kBlockM, kHeadDimV, scores_scale);",
         "ASC_CUTE_LANES(l, n_block, thread_mma_pv, kBlockM, kHeadDimV, softmax.row_sum);"]
@@ -36,6 +46,7 @@ BEFORE = {
     ("Tensor scores_scale = softmax.template max_get_scale", "cute::copy(softmax.template max_get_scale"): [S],
     "pipeline_v.consumer_release(smem_pipe_read_v);": [U, V.format("smem_pipe_read_v")],
     "pipeline_v.consumer_release(smem_pipe_read);  // release V, otherwise": [U, V.format("smem_pipe_read")],
+    "if constexpr (Is_FP8 && !V_colmajor) { flash::permute_Cregs_fp8(tSrS); }": [P_OF_CODES],
     "if constexpr (!MmaPV_is_RS) { write_P_to_smem(tOrP); }": [P],
 }
 BEHIND = {"softmax.template online_softmax</*Is_first=*/": ROWS}
@@ -51,14 +62,40 @@ def add_probes(folder):
                     text[end:], encoding="utf-8")
 
 
-@unittest.skipUnless(HOPPER.is_dir() and CUTLASS.is_dir() and os.environ.get("FLASH_BACKEND") == "gpu",
-                     "FLASH_ATTENTION3 and CUTLASS name no folders, or FLASH_BACKEND is not gpu")
+# A launch by its name's type: the CPU has none by an untyped pointer.
+CLUSTER_LAUNCH = """#pragma once
+#include "cutlass/cutlass.h"
+namespace cutlass {
+struct ClusterLaunchParams {
+    dim3 grid, block, cluster;
+    int shared_bytes;
+    cudaStream_t stream;
+};
+template <class Params>
+void launch_kernel_on_cluster(const ClusterLaunchParams &to, void (*kernel)(Params), const Params &params)
+{
+    cudaLaunchAttribute attribute = {cudaLaunchAttributeClusterDimension, {{to.cluster.x, to.cluster.y, to.cluster.z}}};
+    cudaLaunchConfig_t config = {to.grid, to.block, static_cast<size_t>(to.shared_bytes), to.stream, &attribute, 1};
+    cudaLaunchKernelEx(&config, kernel, params);
+}
+} // namespace cutlass
+"""
+
+
+@unittest.skipUnless(HOPPER.is_dir() and CUTLASS.is_dir(), "FLASH_ATTENTION3 and CUTLASS name no folders")
 class Sources(flash.Sources):
-    kernel, backend, includes, flags = "flash3.cu", "gpu", (CUTLASS,), "-DNDEBUG --expt-extended-lambda"
+    kernel, backend, includes = "flash3.cu", os.environ.get("FLASH_BACKEND", "cpu"), (CUTLASS,)
+    flags = "-DNDEBUG" + (" -fpermissive -D__CUDA_ARCH_FEAT_SM90_ALL" if backend == "cpu" else " --expt-extended-lambda")
 
     def setUp(self):
         self.copy_headers(HOPPER / "*.h", HOPPER / "*.hpp")
         add_probes(self.copy)
+        if self.backend == "cpu":
+            (self.copy / "cutlass/arch").mkdir(parents=True)
+            (self.copy / "cutlass/cluster_launch.hpp").write_text(CLUSTER_LAUNCH, encoding="utf-8")
+            (self.copy / "cutlass/arch/wmma.h").write_text("#pragma once\n", encoding="utf-8")
+            flash.change(self.copy / "flash_fwd_launch_template.h", "void const* kernel = (void const*) cutlass::device_kernel<AttnKernel>;",
+                         "auto kernel = cutlass::device_kernel<AttnKernel>;")
 
 
 class Clean(Sources):
@@ -79,6 +116,11 @@ class Clean(Sources):
             self.clean(f"[shape]\nheads = 2\nq_len = 1024\nhead_dim = 128\ndtype = {dtype}", defines="FLASH_CLUSTER=2")
         self.clean("[shape]\nheads = 2\nq_len = 300\nkv_len = 500\nhead_dim = 128\ncausal = bottom-right", defines="FLASH_CAUSAL=1")
 
+    def test_codes(self):
+        for head_dim in (64, 128):
+            self.clean(f"[shape]\nheads = 2\nq_len = 300\nkv_len = 500\nhead_dim = {head_dim}\ndtype = e4m3", defines="FLASH_FP8=1",
+                       marks=r"(ok +){2}- +(ok +){8}", tensor_core="wgmma-e4m3")
+
 
 MISTAKES = (
     (SOFTMAX, "row_sum(mi) *= scores_scale(mi);", "if (!#) row_sum(mi) *= scores_scale(mi);", "l"),
@@ -90,7 +132,8 @@ MISTAKES = (
     (MAINLOOP, "int const bidh_kv = !PackGQA ? params.qhead_per_khead_divmod.divide(bidh) : bidh;",
      "int const bidh_kv = # ? bidh % 2 : !PackGQA ? params.qhead_per_khead_divmod.divide(bidh) : bidh;", "K"),
     (MAINLOOP, "mask.template apply<true /*Seqlenk_mask*/, Is_causal, Is_local>(tSrS, m_block, n_block);",
-     "mask.template apply<true /*Seqlenk_mask*/, Is_causal && !#, Is_local>(tSrS, m_block, n_block);", "S"),
+     "if (#) mask.template apply<true, false, Is_local>(tSrS, m_block, n_block); "
+     "else mask.template apply<true, Is_causal, Is_local>(tSrS, m_block, n_block);", "S"),
 )
 
 

@@ -95,7 +95,8 @@ using Tile = __half[HEADS][ROWS][COLS];
 
 __device__ void load(uint32_t to, const CUtensorMap *map, uint32_t barrier, int x, int y, int z)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.L2::cache_hint [%1, {%3, %4, %5}], %6;\n"
+                 "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
                  "[%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "l"(0ull)
                  : "memory");
@@ -431,6 +432,18 @@ static void all_boxes(const Tile *in)
         }
 }
 
+// FlashAttention-3's O has one split, at a stride of 0.
+static void stride_of_nothing(Tile *tile)
+{
+    const cuuint64_t dims[] = {COLS, 1}, strides[] = {0};
+    const cuuint32_t box[] = {8, 1};
+    CUtensorMap map;
+    CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, tile, dims, strides, box, nullptr,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+          CUDA_SUCCESS);
+}
+
 extern "C" int simt_case(const char *name)
 {
     static __align__(16) Tile a, b;
@@ -446,6 +459,7 @@ extern "C" int simt_case(const char *name)
             LAUNCH(ring, 2, 96, rounds);
         LAUNCH(warp_operations, 1, 32);
         all_boxes(&a);
+        stride_of_nothing(&a);
         LAUNCH(bytes_of, 1, 32, from, to);
         CHECK(memcmp(from, to, sizeof to), 0);
         all_layouts(&a, &b);

@@ -437,6 +437,16 @@ __global__ void generic()
     cell = x;
 }
 
+// An array that a kernel has no room for begins at null: its parts may be converted, not used.
+__global__ void null_part()
+{
+    uint32_t x;
+    asm volatile("ld.shared.u32 %0, [%1];" // at: null-part
+                 : "=r"(x)
+                 : "r"(shared_address_ptx(reinterpret_cast<const void *>(0x4000))));
+    CHECK(x, 0u);
+}
+
 __global__ void not_shared(const void *global)
 {
     (void)shared_address_ptx(global);
@@ -499,6 +509,8 @@ extern "C" int simt_case(const char *name)
         LAUNCH(outside, 1, 32, 15 * 16);
     } else if (!strcmp(name, "generic")) {
         LAUNCH(generic, 1, 1, 0);
+    } else if (!strcmp(name, "null-part")) {
+        LAUNCH(null_part, 1, 1, 64);
     } else if (!strcmp(name, "not-shared")) {
         LAUNCH(not_shared, 1, 1, 0, in);
     } else if (!strcmp(name, "lanes")) {

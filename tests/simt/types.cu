@@ -162,6 +162,10 @@ __global__ void intrinsics()
     CHECK(__popc(0xFF0Fu) + __clz(1) + __ffs(8) + __popcll(~0ull) + __clzll(1), 12 + 31 + 4 + 64 + 63);
     CHECK(__brev(1u), 0x80000000u);
     CHECK(__byte_perm(0x33221100u, 0x77665544u, 0x7410u), 0x77441100u);
+    CHECK(__viaddmin_s32(-5, 3, 1), -2);
+    CHECK(__viaddmax_s32(-5, 3, 1), 1);
+    CHECK(__viaddmin_u32(-5u, 3u, 1u), 1u);
+    CHECK(__viaddmax_u32(-5u, 3u, 1u), -2u);
     CHECK(__funnelshift_l(0x80000000u, 1u, 1), 3u);
     CHECK(__mulhi(-1, 1), -1);
     CHECK(__umulhi(1u << 31, 4u), 2u);

@@ -107,7 +107,7 @@ static inline CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataT
             return CUDA_ERROR_INVALID_VALUE;
         if (element_strides && element_strides[i] != 1)
             return CUDA_ERROR_NOT_SUPPORTED;
-        if (i && (!strides[i - 1] || strides[i - 1] % 16 || strides[i - 1] >= (uint64_t)1 << 40))
+        if (i && (strides[i - 1] % 16 || strides[i - 1] >= (uint64_t)1 << 40))
             return CUDA_ERROR_INVALID_VALUE;
         m.dims[i] = dims[i];
         m.box[i] = (uint16_t)box[i];

@@ -7,8 +7,7 @@
 
 namespace simt_ptx
 {
-static inline void nothing() {}
-template <class T> static inline void nothing(T) {}
+template <class... T> static inline void nothing(T...) {}
 
 /* In the kernel's own code, so that a report can name the line that called a helper. */
 static inline __attribute__((always_inline)) void mbarrier_init(uint64_t at, uint32_t count, SIMT_SITE)

@@ -172,6 +172,10 @@ SIMT_FN(int, __mul24, (int x, int y), ((long long)((int)((unsigned)x << 8) >> 8)
 SIMT_FN(unsigned, __umul24, (unsigned x, unsigned y), (x & 0xFFFFFFu) * (y & 0xFFFFFFu))
 SIMT_FN(int, __dp4a, (int a, int b, int c), simt::dot_bytes<signed char>(a, b, c))
 SIMT_FN(unsigned, __dp4a, (unsigned a, unsigned b, unsigned c), simt::dot_bytes<unsigned char>(a, b, c))
+SIMT_FN(int, __viaddmax_s32, (int a, int b, int c), std::max((int)((unsigned)a + (unsigned)b), c))
+SIMT_FN(int, __viaddmin_s32, (int a, int b, int c), std::min((int)((unsigned)a + (unsigned)b), c))
+SIMT_FN(unsigned, __viaddmax_u32, (unsigned a, unsigned b, unsigned c), std::max(a + b, c))
+SIMT_FN(unsigned, __viaddmin_u32, (unsigned a, unsigned b, unsigned c), std::min(a + b, c))
 SIMT_FN(unsigned, __usad, (unsigned x, unsigned y, unsigned z), (x > y ? x - y : y - x) + z)
 
 /* CUDA's min and max of the global namespace. fminf and fmaxf drop a NaN, as these do. */

@@ -374,6 +374,7 @@ static const struct mistake ptx_mistakes[] = {
     {"misaligned", "misaligned", "misaligned", "block 0,0,0 thread 9,0,0", "misaligned address: ldmatrix at shared address", 1, 3, 1, ANYWHERE},
     {"outside", "outside", "address", "block 0,0,0 thread 15,0,0", "ldmatrix at shared address 0x10000f0 leaves the block's shared memory (its dynamic part: 0x1000000, 240 bytes)", 1, 3, 1, ANYWHERE},
     {"generic", "generic", "address", "block 0,0,0 thread 0,0,0", "ld.shared at shared address 0x", 1, 3, 1, ANYWHERE},
+    {"null-part", "null-part", "address", "block 0,0,0 thread 0,0,0", "ld.shared at shared address 0x400 leaves", 1, 3, 1, ANYWHERE},
     {"lanes", "lanes", "matrix", "block 0,0,0 thread 31,0,0", "mma.sync: some of the 32 lanes have returned", 0, 0, 1, ANYWHERE},
     {"copy-to", "copy-to", "misaligned", "block 0,0,0 thread 0,0,0", "misaligned address: cp.async at shared address", 1, 3, 1, ANYWHERE},
     {"copy-little", "copy-little", "address", "block 0,0,0 thread 0,0,0", "cp.async.cg copies 16 bytes", 1, 3, 1, ANYWHERE},
