@@ -326,6 +326,42 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #define ASC_KERNEL(name) [[maybe_unused]] static void asc_describe_##name(struct ::asc_kernel &kernel)
 #endif
 
+/* The same in one statement, where it is a call and what is set:
+
+     ASC_RUN(my_attention, run.o = forward(run.q, run.k, run.v), br = 64, bc = 32, s_unit = ASC_UNIT_SCALED);
+
+   is an ASC_KERNEL with kernel.run of this expression, and with kernel.br = 64 and so on: 1 to 15 of them. An
+   expression with a comma outside of parentheses, as in forward<64, 32>(run.q), stands in parentheses. */
+#if ASC_BUILD
+#define ASC_RUN(name, call, ...)                                                                                       \
+    ASC_KERNEL(name)                                                                                                   \
+    {                                                                                                                  \
+        kernel.run = [](struct ::asc_run &run) { call; };                                                              \
+        ASC_16TH(__VA_ARGS__, ASC_SET_15, ASC_SET_14, ASC_SET_13, ASC_SET_12, ASC_SET_11, ASC_SET_10, ASC_SET_9,       \
+                 ASC_SET_8, ASC_SET_7, ASC_SET_6, ASC_SET_5, ASC_SET_4, ASC_SET_3, ASC_SET_2, ASC_SET_1, 0)            \
+        (__VA_ARGS__);                                                                                                 \
+    }                                                                                                                  \
+    static_assert(true, "")
+#define ASC_16TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, macro, ...) macro
+#define ASC_SET_1(a) kernel.a
+#define ASC_SET_2(a, ...) kernel.a, ASC_SET_1(__VA_ARGS__)
+#define ASC_SET_3(a, ...) kernel.a, ASC_SET_2(__VA_ARGS__)
+#define ASC_SET_4(a, ...) kernel.a, ASC_SET_3(__VA_ARGS__)
+#define ASC_SET_5(a, ...) kernel.a, ASC_SET_4(__VA_ARGS__)
+#define ASC_SET_6(a, ...) kernel.a, ASC_SET_5(__VA_ARGS__)
+#define ASC_SET_7(a, ...) kernel.a, ASC_SET_6(__VA_ARGS__)
+#define ASC_SET_8(a, ...) kernel.a, ASC_SET_7(__VA_ARGS__)
+#define ASC_SET_9(a, ...) kernel.a, ASC_SET_8(__VA_ARGS__)
+#define ASC_SET_10(a, ...) kernel.a, ASC_SET_9(__VA_ARGS__)
+#define ASC_SET_11(a, ...) kernel.a, ASC_SET_10(__VA_ARGS__)
+#define ASC_SET_12(a, ...) kernel.a, ASC_SET_11(__VA_ARGS__)
+#define ASC_SET_13(a, ...) kernel.a, ASC_SET_12(__VA_ARGS__)
+#define ASC_SET_14(a, ...) kernel.a, ASC_SET_13(__VA_ARGS__)
+#define ASC_SET_15(a, ...) kernel.a, ASC_SET_14(__VA_ARGS__)
+#else
+#define ASC_RUN(...) static_assert(true, "")
+#endif
+
 /* Other files of the same program, by their paths from this one, at namespace scope in the file that registers:
 
      ASC_SOURCES("merge.cu", "../common/copy.cu");

@@ -1,9 +1,8 @@
-/* A kernel's own host code in the place of a plan and a launch. In the registration:
+/* A kernel's own host code in the place of a plan and a launch:
 
-     kernel.br = 64, kernel.bc = 32;
-     kernel.run = [](auto &run) { run.o = forward(run.q, run.k, run.v); };
+     ASC_RUN(flash, run.o = forward(run.q, run.k, run.v), br = 64, bc = 32);
 
-   or with pointers:
+   or with pointers, in a registration that says more:
 
      kernel.run = [](auto &run) { forward(run.q, run.k, run.v, run.o, run.batch(), run.heads(), run.q_len()); };
 
@@ -126,6 +125,19 @@ struct asc_array {
         Tensor &tensor = taken[n++ % 64];
         tensor = Tensor(static_cast<const asc_array &>(*this));
         return tensor;
+    }
+    /* And by reference to a std::optional of it: without a value where the problem has no such array. */
+    template <class Optional, class = typename Optional::value_type::asc_tensor,
+              class = typename asc_is_const<Optional>::no, class = void>
+    operator Optional &() const
+    {
+        static Optional taken[64];
+        static int n;
+        Optional &optional = taken[n++ % 64];
+        optional = Optional();
+        if (size[0] > 0)
+            optional = typename Optional::value_type(*this);
+        return optional;
     }
     template <class Tensor, class = typename Tensor::asc_tensor> asc_array &operator=(const Tensor &tensor)
     {
@@ -253,10 +265,11 @@ struct asc_run {
     {
         return ask(asc_asked_rope, problem.rope_dim);
     }
-    /* f32 [heads], the slopes of ALiBi; elements are there in the run alone. kernel.biases says that they are taken. */
+    /* f32 [heads], the slopes of ALiBi, or none; elements are there in the run alone. kernel.biases says that they are
+       taken. */
     asc_array alibi()
     {
-        const int64_t n = problem.heads;
+        const int64_t n = problem.has_alibi ? problem.heads : 0;
         return {const_cast<float *>(problem.alibi), ASC_F32, 1, {n}, {1}, &asked};
     }
     /* The position of query 0 of a sequence, of which key 0 has rope_offset: what FlashAttention calls seqlen_offsets.
@@ -367,7 +380,7 @@ struct asc_run {
     asc_array numbers(asc_asked what, const int32_t *at, int64_t n)
     {
         asked |= 1u << what;
-        return {const_cast<int32_t *>(at), ASC_I32, 1, {n}, {1}, &asked};
+        return {const_cast<int32_t *>(at), ASC_I32, 1, {at ? n : 0}, {1}, &asked};
     }
     asc_array table(const float *at)
     {

@@ -98,14 +98,7 @@ void forward(const __half *q, const __half *k, const __half *v, __half *o, float
                                     1.0f / sqrtf(D));
 }
 
-ASC_KERNEL(my_attention)
-{
-    kernel.br = BR, kernel.bc = BC;
-    kernel.run = [](auto &run) {
+ASC_RUN(my_attention,
         forward(run.q, run.k, run.v, run.o, run.lse, run.batch(), run.heads(), run.kv_heads(), run.q_len(),
-                run.kv_len(), run.head_dim(), run.causal());
-    };
-    kernel.s_unit = ASC_UNIT_SCALED; // s is recorded after it was multiplied by the scale
-    kernel.m_unit = ASC_UNIT_SCALED; // and so is its maximum
-    kernel.empty_lse_negative = 1;   // a query that sees no key has lse -inf
-}
+                run.kv_len(), run.head_dim(), run.causal()),
+        br = BR, bc = BC, s_unit = ASC_UNIT_SCALED, m_unit = ASC_UNIT_SCALED, empty_lse_negative = 1);

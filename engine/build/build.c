@@ -491,15 +491,13 @@ int build_run_linker(struct build_job *job, const char *const *argv, struct err 
 int build_link(struct build_job *job, const char *object, const char *work, const char *const *argv, int n,
                struct err *err)
 {
-    char text[640], missing[640], archive[640], folder[640];
-    const char *const assemble[] = {"g++", "-c", text, "-o", missing, NULL};
-    const char *const pack[] = {"ar", "rcsD", archive, missing, NULL};
+    /* In the folder itself: of several files the compiler names the objects. */
+    const char *const assemble[] = {"env", "-C", work, "g++", "-c", "@missing.s.args", NULL};
+    const char *const pack[] = {"env", "-C", work, "ar", "rcsD", "missing.a", "@missing.o.args", NULL};
     const char *all[BUILD_LINK_ARGUMENTS_MAX + 48];
-    snprintf(text, sizeof text, "%s/missing.s", work);
-    snprintf(missing, sizeof missing, "%s/missing.o", work);
-    snprintf(archive, sizeof archive, "%s/missing.a", work);
+    char folder[640];
     snprintf(folder, sizeof folder, "-L%s", work);
-    const int functions = link_stub_missing(object, text, err);
+    const int functions = link_stub_missing(object, work, err);
     if (functions < 0 || (functions && (build_run_linker(job, assemble, err) || build_run_linker(job, pack, err))))
         return -1;
     memcpy(all, argv, (size_t)n * sizeof *argv);

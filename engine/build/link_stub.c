@@ -203,11 +203,25 @@ static bool is_instance(const char *name)
     return false;
 }
 
-/* What the section's relocations call and this object does not have: how many; called: a mark for each symbol. */
-static int missing_of(const struct object *o, const Elf64_Ehdr *header, const Elf64_Shdr *section,
-                      unsigned char *called, uint64_t n_symbols, FILE *out, struct err *err)
+static int function_write(const char *folder, int number, const char *name, struct err *err)
 {
-    int n = 0;
+    char path[700];
+    snprintf(path, sizeof path, "%s/missing%d.s", folder, number);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return err_errno(err, path, "cannot write the link stub");
+    fprintf(out, "    .text\n    .weak %s\n    .type %s, %%function\n%s:\n" MISSING_CODE "1:  .asciz \"%s\"\n", name,
+            name, name, name);
+    fputs("    .section .note.GNU-stack, \"\", %progbits\n", out);
+    const int bad = ferror(out);
+    return fclose(out) || bad ? err_errno(err, path, "cannot write the link stub") : 0;
+}
+
+/* What the section's relocations call and this object does not have, counted on from n; called: a mark for each symbol.
+ */
+static int missing_of(const struct object *o, const Elf64_Ehdr *header, const Elf64_Shdr *section,
+                      unsigned char *called, uint64_t n_symbols, int n, const char *folder, struct err *err)
+{
     const uint64_t count = section->sh_size / sizeof(Elf64_Rela);
     const unsigned char *relocations = object_at(o, section->sh_offset, count, sizeof(Elf64_Rela));
     if (section->sh_link >= o->n_sections || !relocations)
@@ -231,14 +245,14 @@ static int missing_of(const struct object *o, const Elf64_Ehdr *header, const El
         const char *name = symbol.st_name < strings.sh_size ? names + symbol.st_name : "";
         if (symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK || !is_instance(name))
             continue;
-        fprintf(out, "    .weak %s\n    .type %s, %%function\n%s:\n" MISSING_CODE "1:  .asciz \"%s\"\n    .balign 16\n",
-                name, name, name, name);
+        if (function_write(folder, n, name, err))
+            return -1;
         n++;
     }
     return n;
 }
 
-static int missing_write(struct object *o, FILE *out, struct err *err)
+static int missing_write(struct object *o, const char *folder, struct err *err)
 {
     Elf64_Ehdr header;
     uint64_t n_symbols = 0;
@@ -250,19 +264,29 @@ static int missing_write(struct object *o, FILE *out, struct err *err)
     }
     unsigned char *called = calloc(n_symbols + 1, 1);
     int all = called ? 0 : err_no_memory(err, o->path, "its symbols");
-    fputs("    .text\n", out);
     for (uint64_t i = 0; i < o->n_sections && all >= 0; i++) {
         const Elf64_Shdr section = section_get(o, &header, i);
-        const int n = section.sh_type == SHT_RELA ? missing_of(o, &header, &section, called, n_symbols, out, err) : 0;
-        all = n < 0 ? -1 : all + n;
+        if (section.sh_type == SHT_RELA)
+            all = missing_of(o, &header, &section, called, n_symbols, all, folder, err);
     }
-    fputs("    .section .note.GNU-stack, \"\", %progbits\n", out);
     free(called);
     return all;
 }
 
-static int write_from(const char *object_path, const char *out_asm_path,
-                      int write(struct object *o, FILE *out, struct err *err), struct err *err)
+static int list_write(const char *folder, const char *kind, int n, struct err *err)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/missing.%s.args", folder, kind);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return err_errno(err, path, "cannot write the link stub");
+    for (int i = 0; i < n; i++)
+        fprintf(out, "missing%d.%s\n", i, kind);
+    const int bad = ferror(out);
+    return fclose(out) || bad ? err_errno(err, path, "cannot write the link stub") : 0;
+}
+
+int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err)
 {
     struct object o = {0};
     if (object_read(&o, object_path, err)) {
@@ -274,7 +298,7 @@ static int write_from(const char *object_path, const char *out_asm_path,
         free(o.bytes);
         return err_errno(err, out_asm_path, "cannot write the link stub");
     }
-    int rc = write(&o, out, err);
+    int rc = stub_write(&o, out, err);
     free(o.bytes);
     const int bad = ferror(out);
     if ((fclose(out) || bad) && rc >= 0)
@@ -284,12 +308,10 @@ static int write_from(const char *object_path, const char *out_asm_path,
     return rc;
 }
 
-int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err)
+int link_stub_missing(const char *object_path, const char *folder, struct err *err)
 {
-    return write_from(object_path, out_asm_path, stub_write, err);
-}
-
-int link_stub_missing(const char *object_path, const char *out_asm_path, struct err *err)
-{
-    return write_from(object_path, out_asm_path, missing_write, err);
+    struct object o = {0};
+    const int n = object_read(&o, object_path, err) ? -1 : missing_write(&o, folder, err);
+    free(o.bytes);
+    return n > 0 && (list_write(folder, "s", n, err) || list_write(folder, "o", n, err)) ? -1 : n;
 }

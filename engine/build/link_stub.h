@@ -11,10 +11,12 @@
  */
 int link_stub_write(const char *object_path, const char *out_asm_path, struct err *err);
 
-/* The same of C++ functions that the object calls and does not have: weak ones that call asc_not_linked()
-   (probes/run.h) with their mangled name. They are for the end of the link, behind every library that may have them.
-   How many, or -1. */
-int link_stub_missing(const char *object_path, const char *out_asm_path, struct err *err);
+/* The same of C++ functions that the object calls and does not have: such ones that call asc_not_linked()
+   (probes/run.h) with their mangled name. Each is a file of its own, folder/missing0.s and so on: from an archive the
+   linker takes whole objects, and what a shared library has must stay the library's. The archive is for the end of the
+   link, behind every library that may have them. folder/missing.s.args and missing.o.args name the files, and what they
+   are assembled to, for a tool that reads @FILE. How many, or -1. */
+int link_stub_missing(const char *object_path, const char *folder, struct err *err);
 
 /* Changes an object that is compiled with -fdata-sections: behind each of its shared arrays there is room that belongs
    to nobody, so that checks see an index that is off by less. */

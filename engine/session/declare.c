@@ -127,19 +127,25 @@ static bool word_at(const char *bare, size_t i, const char *word)
     return strncmp(bare + i, word, n) == 0 && !is_word(bare[i + n]) && (i == 0 || !is_word(bare[i - 1]));
 }
 
-/* Behind the brace that opens the only registration; 0: there is none, or more than one. */
-static size_t registration(const char *bare)
+/* Behind what opens the only registration, the brace of ASC_KERNEL or the parenthesis of ASC_RUN, *listed then; 0:
+   there is none, or more than one. */
+static size_t registration(const char *bare, bool *listed)
 {
     size_t found = 0, n = 0;
     for (size_t i = 0; bare[i]; i++) {
-        if (!word_at(bare, i, "ASC_KERNEL"))
+        const bool call = word_at(bare, i, "ASC_RUN");
+        if (!call && !word_at(bare, i, "ASC_KERNEL"))
             continue;
-        size_t at = blanks(bare, i + strlen("ASC_KERNEL"));
+        size_t at = blanks(bare, i + strlen(call ? "ASC_RUN" : "ASC_KERNEL"));
         if (bare[at] != '(')
             continue;
-        at = blanks(bare, at + strcspn(bare + at, ")") + 1);
         n++;
-        found = bare[at] == '{' ? at + 1 : 0;
+        *listed = call;
+        found = at + 1;
+        if (!call) {
+            at = blanks(bare, at + strcspn(bare + at, ")") + 1);
+            found = bare[at] == '{' ? at + 1 : 0;
+        }
     }
     return n == 1 ? found : 0;
 }
@@ -231,6 +237,42 @@ static void look(const char *bare, size_t begin, int field, struct found *out)
     }
 }
 
+/* The same in the list of ASC_RUN: last_end is where its last setting ends; 0: it cannot be read. */
+static void look_in_list(const char *bare, size_t begin, int field, struct found *out)
+{
+    int depth = 0, n = 0;
+    size_t item = begin; /* where it begins: a name, a call, then settings */
+    *out = (struct found){0};
+    for (size_t i = begin; bare[i] && !out->last_end; i++) {
+        const char c = bare[i];
+        if (c == ';' || c == MARK_IF || c == MARK_ENDIF)
+            return;
+        if (depth > 0 || (c != ',' && c != ')')) {
+            depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+            continue;
+        }
+        const size_t name = blanks(bare, item), is = blanks(bare, name + strlen(conventions[field].name));
+        if (n >= 2 && word_at(bare, name, conventions[field].name) && bare[is] == '=') {
+            out->times++;
+            out->value = blanks(bare, is + 1);
+            out->value_end = i;
+            out->plain = true;
+        }
+        for (out->last_end = c == ')' && n >= 2 ? i : 0;
+             out->last_end && isspace((unsigned char)bare[out->last_end - 1]);)
+            out->last_end--;
+        if (c == ')')
+            return;
+        item = i + 1;
+        n++;
+    }
+}
+
+static void setting_words(const struct convention_line *line, char *out, size_t size)
+{
+    snprintf(out, size, "%s = %s", conventions[line->convention].name, line->value);
+}
+
 static int line_of(const char *text, size_t at)
 {
     int line = 1;
@@ -274,15 +316,17 @@ char *declare_in(const char *text, const struct convention_line *line, struct de
 {
     char words[CONVENTION_LINE_BYTES];
     char *bare = bare_text(text), *out = NULL;
-    const size_t begin = bare ? registration(bare) : 0;
-    struct found found = {0};
     *at = (struct declared_at){0};
+    const size_t begin = bare ? registration(bare, &at->listed) : 0;
+    struct found found = {0};
     *why = NULL;
     convention_line_words(line, words);
-    if (begin)
+    if (begin && at->listed)
+        look_in_list(bare, begin, line->convention, &found);
+    else if (begin)
         look(bare, begin, line->convention, &found);
-    if (bare && !begin) {
-        *why = "it has no ASC_KERNEL(name) {...}, or several";
+    if (bare && (!begin || (at->listed && !found.last_end))) {
+        *why = "it has no ASC_KERNEL(name) {...} or ASC_RUN(...), or several";
     } else if (found.times > 1 || (found.times == 1 && !found.plain)) {
         *why = "it says that under a condition, or twice";
     } else if (found.times == 1) {
@@ -292,6 +336,11 @@ char *declare_in(const char *text, const struct convention_line *line, struct de
         snprintf(at->was, sizeof at->was, "%.*s", (int)(end - found.value), text + found.value);
         at->line = line_of(text, found.value);
         out = spliced(text, found.value, end, line->value);
+    } else if (begin && at->listed) {
+        memcpy(words, ", ", 3);
+        setting_words(line, words + 2, sizeof words - 2);
+        at->line = line_of(text, found.last_end);
+        out = spliced(text, found.last_end, found.last_end, words);
     } else if (begin) {
         const size_t behind = found.last_end ? found.last_end : begin;
         out = inserted(text, bare, behind, found.last_end ? found.last_begin : blanks(bare, begin), words, &at->line);
@@ -329,6 +378,8 @@ static int make(const struct session *s, struct declaring *d, char **out)
         free(text);
         text = next;
         convention_line_words(&d->line[i], words);
+        if (next && at.listed)
+            setting_words(&d->line[i], words, sizeof words);
         char where[80];
         if (i == 0)
             snprintf(where, sizeof where, "%.60s:%d", name, at.line);

@@ -8,10 +8,11 @@
 struct declared_at {
     int line;
     char was[64]; /* the value whose place it took; "": a line was added */
+    bool listed;  /* into the list of an ASC_RUN: `NAME = VALUE` */
 };
 /* *out, the caller's, is the text with that line in its registration: behind the last convention that it declares, or
-   first; a value that it declares already is replaced. NULL where it may not be changed, and *why says so; or without
-   memory, *why NULL then. */
+   first, in an ASC_RUN last; a value that it declares already is replaced. NULL where it may not be changed, and *why
+   says so; or without memory, *why NULL then. */
 char *declare_in(const char *text, const struct convention_line *line, struct declared_at *at, const char **why);
 
 enum { DECLARING_BYTES = 256 };

@@ -84,17 +84,25 @@ class Units(unittest.TestCase):
         self.assertIn("ASC_SOURCES", text)
 
     def test_an_instance_that_is_in_no_file(self):
-        """It links, since the call may never happen; where it does, its name is said. What is no instance is a link error."""
+        """It links, since the call may never happen; where it does, its name is said. What a library has stays the library's.
+        What is no instance is a link error."""
         self.change("attention.cu", "    const char *failed = ",
-                    "    if (problem->q_len == 51)\n        nowhere<float, 3>(*problem);\n    const char *failed = ")
+                    "    if (problem->q_len == 51)\n        nowhere<float, 3>(*problem);\n"
+                    "    nowhere<float, 4>(*problem);\n    const char *failed = ")
         self.change("attention.cu", "static const char *plan", "template <class T, int N> void nowhere(const asc_problem &);\n"
                     "static const char *plan")
-        self.assertEqual(self.run_it()[0], 0)
-        status, text = self.run_it("--set", "shape.q_len=51")
+        (self.path / "here.cpp").write_text("struct asc_problem;\ntemplate <class T, int N> void nowhere(const asc_problem &) {}\n"
+                                            "template void nowhere<float, 4>(const asc_problem &);\n", encoding="utf-8")
+        subprocess.run(["g++", "-shared", "-fPIC", "-o", self.path / "libhere.so", self.path / "here.cpp"], check=True)
+        library = [f"--flag={flag}" for flag in (f"-L{self.path}", "-lhere", f"-Wl,-rpath,{self.path}")]
+        status, text = self.run_it(*library)
+        self.assertEqual(status, 0, text)
+        status, text = self.run_it("--set", "shape.q_len=51", *library)
         self.assertEqual(status, 3, text)
         self.assertIn("void nowhere<float, 3> is called, and no file that is linked has it", text)
         self.change("attention.cu", "template <class T, int N> void nowhere(const asc_problem &);", "extern int nowhere;")
         self.change("attention.cu", "nowhere<float, 3>(*problem)", "nowhere++")
+        self.change("attention.cu", "    nowhere<float, 4>(*problem);\n", "")
         status, text = self.run_it()
         self.assertEqual(status, 3, text)
         self.assertIn("undefined reference to `nowhere'", text)

@@ -70,6 +70,26 @@ static void is_replaced(void **state)
             "ASC_KERNEL(k) { kernel.s_unit = f(A, B), kernel.conventions . m_unit = ASC_UNIT_LOG2 , g(); }", 1);
 }
 
+/* Of ASC_RUN: what is set stands behind its name and its call. */
+static void is_in_a_list(void **state)
+{
+    (void)state;
+    becomes("ASC_RUN(k, run.o = f(a, b),\n  br = 4);\n",
+            "ASC_RUN(k, run.o = f(a, b),\n  br = 4, m_unit = ASC_UNIT_LOG2);\n", 2);
+    becomes("ASC_RUN(k, (m_unit = f<1, 2>(a)), bc = g(1, 2)\n);",
+            "ASC_RUN(k, (m_unit = f<1, 2>(a)), bc = g(1, 2), m_unit = ASC_UNIT_LOG2\n);", 1);
+    becomes("ASC_RUN(k, m_unit = 1, br = 4, m_unit_of = 2);",
+            "ASC_RUN(k, m_unit = 1, br = 4, m_unit_of = 2, m_unit = ASC_UNIT_LOG2);", 1);
+    becomes("ASC_RUN(k, f(),\n m_unit = h(A, B) , bc = 2);", "ASC_RUN(k, f(),\n m_unit = ASC_UNIT_LOG2 , bc = 2);", 2);
+    becomes("ASC_RUN(k, f(), channel_dtype[asc_p] = A, m_unit=A);",
+            "ASC_RUN(k, f(), channel_dtype[asc_p] = A, m_unit=ASC_UNIT_LOG2);", 1);
+    becomes("ASC_RUN(k, f(), m_unit = A, m_unit = B);", NULL, 0);
+    becomes("ASC_RUN(k, f());", NULL, 0);
+    becomes("ASC_RUN(k, f(), br = 1", NULL, 0);
+    becomes("ASC_RUN(k, f(),\n#if X\n br = 1\n#else\n br = 2\n#endif\n);", NULL, 0);
+    becomes("ASC_RUN(k, f(), br = 1); ASC_KERNEL(k) {}", NULL, 0);
+}
+
 /* Where another value may stand by then, or the registration is not to be seen, nothing is written. */
 static void is_refused(void **state)
 {
@@ -136,10 +156,8 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_inserted),
-        cmocka_unit_test(is_replaced),
-        cmocka_unit_test(is_refused),
-        cmocka_unit_test(names),
+        cmocka_unit_test(is_inserted), cmocka_unit_test(is_replaced), cmocka_unit_test(is_in_a_list),
+        cmocka_unit_test(is_refused),  cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
