@@ -313,7 +313,8 @@ static bool declarations_first(const struct summary *summary, enum asc_channel c
 static bool output_right(const struct summary *summary, enum asc_channel ch)
 {
     const struct stage_summary *o = &summary->stage[asc_o];
-    return output_tells(summary, ch) && o->global == STAGE_OK && !o->unusual && summary->stage[asc_lse].global != STAGE_BAD;
+    return output_tells(summary, ch) && o->global == STAGE_OK && !o->unusual &&
+           summary->stage[asc_lse].global != STAGE_BAD;
 }
 
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.

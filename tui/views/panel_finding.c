@@ -121,8 +121,8 @@ static void step_draw(const struct session *s, struct canvas *c, struct rect are
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
         left_words(seconds, share, left, sizeof left);
-        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  %s", s->job.done, s->job.total,
-                      left, end);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  %s", s->job.done,
+                      s->job.total, left, end);
     } else {
         canvas_put(c, area, 0, col, STYLE_DIM, end);
     }

@@ -210,9 +210,9 @@ static void table_draw(const struct formats_tensor *t, struct canvas *c, struct 
     char title[64], right[64];
     const bool one = one_scale(t);
     snprintf(title, sizeof title, "%d %s%s%s, worst first", t->n_groups,
-             !one                   ? "group"
+             !one                  ? "group"
              : t->channel == asc_p ? "q tile"
-                                    : "head",
+                                   : "head",
              t->n_groups == 1 ? "" : "s", one ? ", one scale" : "");
     snprintf(right, sizeof right, "bits of headroom; lost: NaN, saturated, flushed");
     rule_draw(c, (struct rect){area.row, area.col - 1, 1, area.cols + 2}, title, right);
@@ -253,7 +253,8 @@ static void view_formats_draw(const struct session *s, struct canvas *c, const s
     looks_words(s, right, sizeof right);
     const bool there = x && x->formats && x->formats->n > 0;
     if (there && !right[0])
-        snprintf(right, sizeof right, "%s", formats_source_words(x->formats->tensor[selected(s, x->formats, vs)].source));
+        snprintf(right, sizeof right, "%s",
+                 formats_source_words(x->formats->tensor[selected(s, x->formats, vs)].source));
     view_frame_draw(s, c, VIEW_FORMATS, title, right);
     if (!there) {
         nothing_draw(s, c, area);

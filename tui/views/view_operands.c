@@ -1,5 +1,5 @@
-/* What the element under the cursor was made from: the steps of its formula, captured beside the reference's, and the largest
-   terms of its sum. */
+/* What the element under the cursor was made from: the steps of its formula, captured beside the reference's, and the
+   largest terms of its sum. */
 #include "tui/views/view_text.h"
 
 #include "engine/trace/conventions.h"

@@ -276,8 +276,7 @@ static void found_words(enum asc_channel ch, const struct rounding_cell *cell, c
                  cell->z);
         break;
     default:
-        snprintf(out, bytes, "%.3g %% are out of their bounds: a mistake",
-                 100 * (double)cell->off / n);
+        snprintf(out, bytes, "%.3g %% are out of their bounds: a mistake", 100 * (double)cell->off / n);
     }
 }
 
