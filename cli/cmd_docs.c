@@ -8,6 +8,7 @@
 #include "tui/keys/actions.h"
 
 #include <float.h>
+#include <limits.h>
 #include <string.h>
 
 static int write_channels(FILE *out)
@@ -145,6 +146,32 @@ static const struct {
 #undef PAGE
 };
 
+/* A page that a person wrote, or an example: what lies below docs. 1: there is none of this name. */
+static int print_written(const char *name, struct err *err)
+{
+    static const char *const forms[] = {"%s/docs/%s.md", "%s/docs/examples/%s"};
+    struct runner_paths paths;
+    char path[PATH_MAX], bytes[4096];
+    FILE *in = NULL;
+    size_t n;
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.")] != '\0' || name[0] == '.')
+        return 1;
+    if (runner_find_paths(&paths, err) != 0)
+        return -1;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && !in; i++)
+        if ((size_t)snprintf(path, sizeof path, forms[i], paths.root, name) < sizeof path)
+            in = fopen(path, "re");
+    if (!in)
+        return 1;
+    while ((n = fread(bytes, 1, sizeof bytes, in)) > 0)
+        fwrite(bytes, 1, n, text_out());
+    const bool broke = ferror(in) != 0;
+    fclose(in);
+    return broke                ? err_errno(err, path, "the page cannot be read")
+           : ferror(text_out()) ? err_errno(err, "docs", "standard output cannot be written")
+                                : 0;
+}
+
 int command_docs(const struct options *o, struct err *err)
 {
     char names[256] = "";
@@ -153,5 +180,11 @@ int command_docs(const struct options *o, struct err *err)
             return pages[i].write(text_out()) == 0 ? 0 : err_errno(err, "docs", "standard output cannot be written");
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", pages[i].name);
     }
-    return err_set(err, ERR_USAGE, "docs", "expected one of %s, found '%s'", names, o->files[0]);
+    const int written = print_written(o->files[0], err);
+    if (written <= 0)
+        return written;
+    return err_set(err, ERR_USAGE, "docs",
+                   "expected one of %s, or a page or an example of docs, such as writing-a-kernel, probes and "
+                   "my_attention.cu, found '%s'",
+                   names, o->files[0]);
 }

@@ -33,6 +33,17 @@ static const char *values_of(enum option_id option, char *room, size_t bytes)
             snprintf(room + strlen(room), bytes - strlen(room), "%s%s", room[0] ? " " : "", view_name(view));
     } else if (option == OPTION_SET || option == OPTION_DTYPE) {
         key_words(option == OPTION_SET ? -1 : KEY_DTYPE, room, bytes);
+    } else if (option == OPTION_OVER) {
+        static const char *const axes[][2] = {
+#define SWEEP_AXIS(key, values, group) {key, group},
+#include "engine/sweep/axes.def"
+#undef SWEEP_AXIS
+        };
+        for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+            if (i == 0 || strcmp(axes[i][1], axes[i - 1][1]) != 0)
+                snprintf(room + strlen(room), bytes - strlen(room), "%s%s", room[0] ? " " : "", axes[i][1]);
+            snprintf(room + strlen(room), bytes - strlen(room), " %s", strchr(axes[i][0], '.') + 1);
+        }
     } else if (option == OPTION_ISOLATE) {
         const struct isolation_group *group;
         for (int ch = 0; ch < ASC_CHANNELS; ch++)
@@ -66,6 +77,7 @@ static void put_pages(FILE *out)
 #undef PAGE
         ;
     fputs(names + 1, out);
+    fputs(" writing-a-kernel probes my_attention.cu", out); /* of those that lie below docs, where one begins */
 }
 
 static void put_commands(FILE *out)

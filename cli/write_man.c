@@ -68,6 +68,20 @@ int write_man(FILE *out)
     for (int c = 0; c < COMMAND_COUNT; c++)
         entry(out, command_rows[c].name, command_rows[c].arguments, command_rows[c].meaning);
     write_options(out);
+    fputs(".SH PROBES\nA kernel includes attnscope.h, which is installed beside this program; without attnscope its "
+          "probes are nothing. What each takes in full says attnscope docs probes; attnscope docs writing\\-a\\-kernel "
+          "shows where they go, and attnscope docs my_attention.cu is a kernel that has them.\n",
+          out);
+    entry(out, "ASC_AT(batch, head, q_tile);", NULL, "which q tile this block works on; before the others");
+    entry(out, "ASC_RECORD(channel, kv_tile, i, n, row, col, value);", NULL,
+          "n values of each thread, i from 0 to n - 1; channel is one of q k v s p u o, row and col count in the tile");
+    entry(out, "ASC_RECORD_ROW(channel, kv_tile, row, records, value);", NULL,
+          "a value of a row: m, alpha, l, lse; records says which lane holds it");
+    entry(out, "ASC_RECORD_SHARED(channel, kv_tile, row, rows, col, cols, value);", NULL,
+          "a tile that lies in shared memory");
+    entry(out, "ASC_VALUE(name, row, col, value);", NULL, "any other value, by a name of ASC_VALUES");
+    entry(out, "ASC_KERNEL(name) { kernel.plan = ...; kernel.launch = ...; }", NULL,
+          "the registration: how the kernel is launched, and what its values mean");
     fputs(".SH KEYS\n", out);
     for (int a = 0; a < ACTION_COUNT; a++)
         entry(out, action_text(a)->keys, NULL, action_text(a)->help);

@@ -300,12 +300,8 @@ static void help_on_term(struct loop *l, const char *word)
             notes_add(&l->notes, "%s: %s", word, event_meaning(kind));
 }
 
-static void run_help(struct loop *l, const char *word)
+static void help_on(struct loop *l, const char *word)
 {
-    if (!word[0]) {
-        loop_open_view(l, VIEW_HELP);
-        return;
-    }
     help_on_key(l, word);
     for (int i = 0; i < COMMANDS; i++)
         if (is_in(command_text(i)->name, word))
@@ -324,6 +320,22 @@ static void run_help(struct loop *l, const char *word)
         snprintf(name, sizeof name, "%s.%s", section_names[key->section], key->name);
         if (strcmp(key->name, word) == 0 || strcmp(name, word) == 0)
             notes_add(&l->notes, "%s: %s  (%s)", name, key->meaning, key->expected);
+    }
+}
+
+/* "shares" is explained as "share". */
+static void run_help(struct loop *l, const char *word)
+{
+    char one[64];
+    const size_t n = strlen(word);
+    if (n == 0) {
+        loop_open_view(l, VIEW_HELP);
+        return;
+    }
+    help_on(l, word);
+    if (l->notes.n == 0 && n > 2 && n < sizeof one && word[n - 1] == 's') {
+        snprintf(one, sizeof one, "%.*s", (int)(n - 1), word);
+        help_on(l, one);
     }
     if (l->notes.n == 0)
         session_say(l->s, "'%.60s' is not explained: ? explains this view, Tab lists what is", word);

@@ -201,7 +201,7 @@ static void derive_s(struct walk *w)
     if (c->softcap > 0 && !values_capped_later(c))
         put_step(w, "soft cap", "cap tanh(x / cap)", c->softcap, c->softcap);
     if (bias_terms(c) && !values_biased_later(c))
-        put_step(w, "bias", "", s->at.bias[col] / values_natural_s(c), s->at.bias[col] / values_natural_s(c));
+        put_step(w, "attention bias", "", s->at.bias[col] / values_natural_s(c), s->at.bias[col] / values_natural_s(c));
     put_tensor_core(w, asc_s);
     sort_terms(w->out, by_size);
 }

@@ -123,8 +123,8 @@ enum memory_kind {
 };
 extern const char *const memory_names[], *const memory_meanings[]; /* "guard"; "device memory that a guardian keeps" */
 
-/* " head_dim_v 512 padded left_pad rope half 64 new_keys 3 V in K sink alibi bias mask score_mod varlen pages of 16
- * splits 4 round-robin": what of that a run has; "" for none. */
+/* " head_dim_v 512 padded left_pad rope half 64 new_keys 3 V in K sink alibi attention bias mask score_mod varlen pages
+ * of 16 splits 4 round-robin": what of that a run has; "" for none. */
 enum { TERMS_BYTES = 224 };
 void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, char text[TERMS_BYTES]);
 

@@ -329,7 +329,8 @@ void problem_terms(const struct asc_problem *p, const struct asc_plan *plan, cha
     if (p->new_keys)
         snprintf(values + strlen(values), sizeof values - strlen(values), " new_keys %d", (int)p->new_keys);
     snprintf(text, TERMS_BYTES, "%s%s%s%s%s%s%s%s%s%s%s", values, p->v_in_k ? " V in K" : "",
-             p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "", p->bias_kind != ASC_BIAS_NONE ? " bias" : "",
-             p->mask_kind != ASC_BIAS_NONE ? " mask" : "", p->score_mod[0] ? " score_mod" : "",
-             p->dropout > 0 ? " dropout" : "", p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
+             p->has_sink ? " sink" : "", p->has_alibi ? " alibi" : "",
+             p->bias_kind != ASC_BIAS_NONE ? " attention bias" : "", p->mask_kind != ASC_BIAS_NONE ? " mask" : "",
+             p->score_mod[0] ? " score_mod" : "", p->dropout > 0 ? " dropout" : "",
+             p->has_q_lens || p->has_kv_lens ? " varlen" : "", pages, splits);
 }

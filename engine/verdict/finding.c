@@ -295,19 +295,26 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
     rule_words(f, f->text + used, sizeof f->text - (size_t)used);
 }
 
+/* Where the stage or one behind it was fed, O is made of what was fed: it says nothing of what this stage computed. */
+static bool output_tells(const struct summary *summary, enum asc_channel ch)
+{
+    return summary->fed_channels >> ch == 0;
+}
+
 /* Another declaration is believed where the output is right whatever was declared; in a run with a wrong output, a
    mistake of the same formula is: a missing scale looks like a wrong unit. */
-static bool declarations_first(const struct summary *summary)
+static bool declarations_first(const struct summary *summary, enum asc_channel ch)
 {
-    return summary->stage[asc_o].global == STAGE_OK;
+    return summary->stage[asc_o].global == STAGE_OK && output_tells(summary, ch);
 }
 
 /* A stage that is wrong shows in what is made of it. Where O and LSE are right, and err as roundings do, what m, alpha,
    P, l or U seems to be wrong by is its declaration. */
-static bool output_right(const struct summary *summary)
+static bool output_right(const struct summary *summary, enum asc_channel ch)
 {
     const struct stage_summary *o = &summary->stage[asc_o];
-    return o->global == STAGE_OK && !o->unusual && summary->stage[asc_lse].global != STAGE_BAD;
+    return output_tells(summary, ch) && o->global == STAGE_OK && !o->unusual &&
+           summary->stage[asc_lse].global != STAGE_BAD;
 }
 
 /* A declaration is no cause where a stage above is a culprit: what is computed from wrong values looks like much.
@@ -316,7 +323,7 @@ static bool output_right(const struct summary *summary)
 static bool may_be(const struct summary *summary, enum cause cause)
 {
     const unsigned above = (1u << cause_channel(cause)) - 1;
-    if (output_right(summary))
+    if (output_right(summary, cause_channel(cause)))
         return cause_is_declaration(cause);
     return !(cause_is_declaration(cause) && summary->culprits & above);
 }
@@ -508,8 +515,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;
-    f->output_right = output_right(testing->summary);
-    int failed = take_causes(testing, declarations_first(testing->summary), f);
+    f->output_right = output_right(testing->summary, ch);
+    int failed = take_causes(testing, declarations_first(testing->summary, ch), f);
     if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_s)
         failed |= take_address(testing, ch, ch == asc_s ? other_lengths : addresses_words, &found, f);
     if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
@@ -525,7 +532,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         failed |= take_address(testing, ch, strides_words, &found, f);
     /* What a rule says of all that is wrong is no declaration: one was asked for first where it is believed. */
     if (f->cause == CAUSE_NONE && !(found.n && found.share >= FINDING_WHOLE))
-        failed |= take_causes(testing, !declarations_first(testing->summary), f);
+        failed |= take_causes(testing, !declarations_first(testing->summary, ch), f);
     char misplaced[MISPLACED_BYTES] = "";
     if (f->cause == CAUSE_NONE && f->output_right && ch < asc_o && !testing->declared[ch].fields[0])
         failed |= misplaced_words(testing->j, testing->t, ch, testing->scratch, misplaced);
@@ -647,7 +654,7 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
     struct declared_otherwise declared[ASC_CHANNELS] = {0};
     struct testing testing = {j, t, summary, plan, evidence, scratch, declared, -1};
     int n = 0;
-    if (output_right(summary) && declarations_try(j, t, summary, scratch, declared) != 0)
+    if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch, declared) != 0)
         return -1;
     if (summary->unvisited)
         tiles_left_out(j, t, summary, &findings[n++]);

@@ -150,6 +150,7 @@ struct summary {
     /* Stages off globally with no local fault at or before them and no tile left out: a bound or a declaration is
        wrong. */
     unsigned suspicious;
+    uint32_t fed_channels; /* of an isolated run, as in its trace */
 };
 
 /* What a run with access checks says of one that is clean. */

@@ -114,6 +114,7 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
 {
     int failed = 0;
     memset(out, 0, sizeof *out);
+    out->fed_channels = t->fed ? t->fed_channels : 0;
     struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)

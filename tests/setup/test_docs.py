@@ -35,6 +35,34 @@ EDITING_KEYS = {"A": "findings", "W": "watch", "r": "rerun", "x": "cancel", "c":
                 "k": "q-previous"}
 
 
+# Words of headings, legends and labels that say what they say everywhere.
+PLAIN = set("""address against all and at are barrier batch before begin best better block both bottom build but by chain choose cores
+    cursor cycles declared do does each element else error exclusive explain exp fail finite first float for found from give grid
+    has head heads in if infinity input is its keys known largest late latest left len line list local main mark match matches more most
+    name next no none not nothing of off on one only op or other out over page place point problem product race reach reached
+    read recorded rerun rounded row same seconds set sgn shared show since so source space states stop tab take tensor than
+    that the their them there these they this tile time to top tried true type unknown use value values was were what where
+    which who whole with without worse worst would wrong wrongly line lines mask masking scale scores sum prev
+    """.split())
+WORD = r"[a-z]+/[a-z]+|(?<![\w./])[a-z]{2,}(?![\w.])|[^\w\s\x00-\x7f]"
+NUMBER = re.compile(r"[×±+<-]?(?:\.?\d[\d.,e+-]*|nan|inf)[%✗·~N]?")
+
+
+def headings(screen):
+    """Texts in the rules of a screen, heads of tables, and labels that a number follows, set apart by two blanks."""
+    lines = screen.split("\n")
+    for line, below in zip(lines, lines[1:] + [""]):
+        if "─" in line:
+            yield from (part.strip(" ─") for part in re.split("[│┬┼┴├┤]|─ | ─", line) if not re.search(r"\w *─+ *\w|[;(]|\.cu", part))
+            continue
+        panels = [] if "─" in below else below.split("│")
+        for part, under in zip(line.split("│"), panels + [""] * 9):
+            if len(part.split()) > 1 and not any(map(NUMBER.fullmatch, part.split())) and "  " in part.strip() and \
+                    sum(map(bool, map(NUMBER.fullmatch, under.split()))) > 1 and ":" not in part:
+                yield part
+            yield from re.findall(rf"(?:^ ?|  )([^\W\d][\w/]*(?: [a-z]+)?) {NUMBER.pattern}(?=  |$)", part)
+
+
 def rows(text):
     """(what stands between backquotes in the first cell, the second cell) of every row of the tables in a page."""
     for line in text.splitlines():
@@ -88,6 +116,29 @@ class Docs(unittest.TestCase):
             self.assertEqual(names.unknown(text), wrong)
         self.assertEqual([f"{page.name}: {name}" for page in self.pages()
                           for name in names.unknown(page.read_text(encoding="utf-8"))], [])
+
+    def test_help_explains_the_words_of_the_screens(self):
+        known = set()
+        for page in ("keys", "prompt", "scenarios", "channels"):
+            text = subprocess.run([f"{BUILD}/attnscope", "docs", page], capture_output=True, text=True, timeout=100, check=True).stdout
+            for spans, second in rows(text):
+                known |= set(re.findall(WORD, " ".join([*spans, second if page in ("keys", "channels") else ""])))
+        for path in ("tui/keys/words.def", "tui/views/views.def", "engine/trace/events.def", "engine/oracle/statuses.def"):
+            for row in re.findall(r'^[A-Z]+\((?:\w+, )?("[^"]*"(?:, "[^"]*")*)', (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE):
+                named = re.findall('"([^"]*)"', row)[:3 if "statuses" in path else 1]
+                known |= {word for name in named for word in re.findall(WORD, name)}
+
+        def unknown(text):
+            return [word for word in re.findall(WORD, text)
+                    if not known & {word, word.removesuffix("s")} and word.removesuffix("s") not in PLAIN | {"a"} and word not in PLAIN
+                    and not "▁" <= word <= "█" and not "⠀" <= word <= "⣿"]
+        self.assertEqual(unknown("got   want   blorps ¤"), ["blorps", "¤"])
+        found = {}
+        for path in sorted((ROOT / "tests/screens").glob("*.txt")):
+            for text in headings(path.read_text(encoding="utf-8")):
+                for word in unknown(text):
+                    found.setdefault(word, f"{path.stem}: {text.strip()[:60]}")
+        self.assertEqual(found, {}, "\n".join(f"{word}: {where}" for word, where in found.items()))
 
     def test_generated_pages_are_up_to_date(self):
         done = subprocess.run([ROOT / "docs/generate", "--check", "--build", BUILD], capture_output=True, text=True,

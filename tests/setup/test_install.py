@@ -64,7 +64,9 @@ class Install(unittest.TestCase):
         self.assertNotIn(str(ROOT), done.stdout)
         self.assertTrue(any((self.dest / "home/.cache/attnscope").iterdir()))
         self.assertFalse((data / "build").exists())
-        self.assertTrue((data / "docs/writing-a-kernel.md").exists())
+        for name in ("writing-a-kernel.md", "examples/my_attention.cu"):
+            written = (data / "docs" / name).read_text(encoding="utf-8")
+            self.assertEqual(self.attnscope("docs", Path(name).name.removesuffix(".md")).stdout, written)
         example = self.attnscope("run", data / "docs/examples/my_attention.cu", "--shape", "1,1,32,64")
         self.assertEqual(example.returncode, 0, example.stdout)
         listed = self.attnscope("list").stdout
@@ -74,10 +76,10 @@ class Install(unittest.TestCase):
     def test_bash_completes(self):
         script = self.dest / "opt/a b/share/bash-completion/completions/attnscope"
         for words, expected in ((("sho",), "show"), (("show", "--view", "ma"), "map mask"),
-                                (("check", "--jun"), "--junit"), (("docs", "conf"), "config"),
+                                (("check", "--jun"), "--junit"), (("docs", "conf"), "config"), (("docs", "wri"), "writing-a-kernel"),
                                 (("run", "--backend", ""), "auto gpu cpu"), (("run", "-o", "no-such"), ""),
                                 (("run", "--isolate", "sof"), "softmax"), (("run", "--causal", "top"), "top-left"),
-                                (("run", "--dtype", "bf"), "bf16"), (("run", "--set", "shape.kv_h"), "shape.kv_heads=")):
+                                (("run", "--dtype", "bf"), "bf16"), (("sweep", "--over", "mas"), "mask"), (("run", "--set", "shape.kv_h"), "shape.kv_heads=")):
             done = run("bash", "-c", COMPLETE, "bash", script, "attnscope", *words, cwd=self.dest)
             self.assertEqual(done.stdout.strip(), expected)
 

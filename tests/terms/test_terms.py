@@ -126,10 +126,10 @@ class Terms(unittest.TestCase):
             terms = settings("shape.sink=yes", "shape.alibi=yes", "shape.bias=per-head")
             status, text = run("run", "tests/terms/split.cu", "--shape", "1,2,40,100,64", "--save", path, *terms)
             self.assertEqual(status, 0, text)
-            self.assertIn("(1,2,40,100,64) f16 sink alibi bias splits 3", text)
+            self.assertIn("(1,2,40,100,64) f16 sink alibi attention bias splits 3", text)
             status, text = run("show", "--view", "overview", "--size", "120x40", path)
             self.assertEqual(status, 0, text)
-            self.assertIn("D64 f16 dense sink alibi bias splits 3", text)
+            self.assertIn("D64 f16 dense sink alibi attention bias splits 3", text)
             self.assertIn("CLEAN", text)
             dealt = f"{folder}/dealt.safetensors"
             status, text = run("run", "tests/terms/warps.cu", "--shape", "1,2,40,100,64", "--save", dealt)

@@ -183,6 +183,13 @@ const struct word_text *word_text(int i)
     return i >= 0 && i < (int)(sizeof words / sizeof *words) ? &words[i] : NULL;
 }
 
+/* A | is no end of a cell. */
+static void put_cell(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputs(*text == '|' ? "\\|" : (char[]){*text, '\0'}, out);
+}
+
 int words_write_docs(FILE *out)
 {
     fputs("# Words\n\nGenerated from `tui/keys/words.def` by `make docs`. One word for one idea, in the program and in "
@@ -190,7 +197,12 @@ int words_write_docs(FILE *out)
           "`:help TERM` shows the same.\n\n| term | meaning |\n| --- | --- |\n",
           out);
     const struct word_text *word;
-    for (int i = 0; (word = word_text(i)); i++)
-        fprintf(out, "| %s | %s |\n", word->term, word->meaning);
+    for (int i = 0; (word = word_text(i)); i++) {
+        fputs("| ", out);
+        put_cell(out, word->term);
+        fputs(" | ", out);
+        put_cell(out, word->meaning);
+        fputs(" |\n", out);
+    }
     return ferror(out) ? -1 : 0;
 }

@@ -27,20 +27,26 @@ static void finding_words(const struct finding *f, int cols, char *out, size_t b
 }
 
 /* "v2b_scalar.cu:143" */
+/* "my.cu:78"; "K h1 q0 k0  my.cu:78" of a finding that does not begin at the first bad tile, where the cursor stands at
+   first: findings are in the order of the stages. */
 static void site_words(const struct session *s, const struct finding *f, char *out, size_t bytes)
 {
     const struct trace_site *site = finding_site(f, s->run.trace);
-    out[0] = '\0';
+    const struct summary *summary = &s->run.judgement->summary;
+    char place[64] = "";
+    if (!f->loop && !summary->unvisited && summary->first.slot >= 0 && !place_same(f->first, summary->first))
+        place_words(s, f->first, place, sizeof place);
+    snprintf(out, bytes, "%s", place);
     if (site)
-        snprintf(out, bytes, "%s:%d", path_name(site->file), site->line);
+        snprintf(out, bytes, "%s%s%s:%d", place, place[0] ? "  " : "", path_name(site->file), site->line);
 }
 
-/* ", 7 more: L log" behind a place, or "" */
-static void add_more(size_t more, char *out, size_t bytes)
+/* ", 7 more: L log" behind a place, or ""; where: the view that has them. */
+static void add_more(size_t more, const char *where, char *out, size_t bytes)
 {
     const size_t used = strlen(out);
     if (more)
-        snprintf(out + used, bytes - used, "%s%zu more: L log", used ? ", " : "", more);
+        snprintf(out + used, bytes - used, "%s%zu more: %s", used ? ", " : "", more, where);
 }
 
 /* Words on the left and a place at the right end; where they have no room beside each other they wrap: a conclusion is
@@ -85,7 +91,7 @@ static void event_put(const struct session *s, struct text_flow *f)
     char words[WORDS_BYTES], where[320] = "";
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     event_lines(e, 1, where, sizeof where);
-    add_more(s->run.trace->info.n_events - 1, where, sizeof where);
+    add_more(s->run.trace->info.n_events - 1, "L log", where, sizeof where);
     row_put(f, STYLE_WARNING, words, where);
 }
 
@@ -104,6 +110,7 @@ static void left_words(double seconds, double share, char *out, size_t bytes)
 
 static void step_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
+    const char *const end = session_stopping(s) ? "(stopping)" : "(x stops)";
     const double seconds = vs->now > s->job.step_since ? vs->now - s->job.step_since : 0;
     int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", runner_step_words(s->job.step), seconds) + 2;
     if (s->job.total > 0) {
@@ -114,10 +121,10 @@ static void step_draw(const struct session *s, struct canvas *c, struct rect are
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
         left_words(seconds, share, left, sizeof left);
-        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->job.done,
-                      s->job.total, left);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  %s", s->job.done,
+                      s->job.total, left, end);
     } else {
-        canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
+        canvas_put(c, area, 0, col, STYLE_DIM, end);
     }
     if (!s->run.judgement)
         return;
@@ -209,7 +216,7 @@ static void reports_put(const struct session *s, struct text_flow *f)
     reports_words(s->run.trace, kinds, sizeof kinds);
     snprintf(words, sizeof words, "values right, but reported: %s", kinds);
     event_lines(e, 1, where, sizeof where);
-    add_more(s->run.trace->info.n_events - 1, where, sizeof where);
+    add_more(s->run.trace->info.n_events - 1, "L log", where, sizeof where);
     row_put(f, STYLE_BAD, words, where);
     snprintf(words, sizeof words, "%s: %.*s", event_name(e->kind), (int)strcspn(e->text, "\n"), e->text);
     row_put(f, STYLE_WARNING, words, "");
@@ -402,20 +409,20 @@ static void findings_put(const struct session *s, struct text_flow *f, bool room
         row_put(f, STYLE_WARNING, ended_by(s->run.trace), "");
     } else if (dropped) {
         place[0] = '\0';
-        add_more((size_t)j->n_findings - 1, place, sizeof place);
+        add_more((size_t)j->n_findings - 1, "A", place, sizeof place);
         row_put(f, STYLE_WARNING, lost, place);
     } else if (finding_declares(s->run.finding)) {
         declaration_put(s, f);
     } else if (j->n_findings > 1) {
         site_words(s, &j->findings[1], site, sizeof site);
-        add_more((size_t)j->n_findings - 2, site, sizeof site);
+        add_more((size_t)j->n_findings - 2, "A", site, sizeof site);
         finding_put(s, f, &j->findings[1], site);
     } else if (!roomy) {
         first_bad_put(s, f, "", site);
     } else if (s->run.finding->n_also > 0) {
         finding_also(s->run.finding, 0, words, sizeof words);
         site[0] = '\0';
-        add_more((size_t)s->run.finding->n_also - 1, site, sizeof site);
+        add_more((size_t)s->run.finding->n_also - 1, "A", site, sizeof site);
         row_put(f, STYLE_TEXT, words, site);
     }
 }

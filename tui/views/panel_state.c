@@ -139,7 +139,7 @@ void state_draw(const struct session *s, struct canvas *c, struct rect area, boo
             continue;
         canvas_printf(c, area, row, 0, STYLE_DIM, "%s", channel_label(k.channel));
         for (int wanted = 0; wanted < (has_want ? 2 : 1); wanted++, row++) {
-            canvas_put(c, area, row, wanted ? 2 : 3, STYLE_DIM, wanted ? "want" : "got");
+            canvas_put(c, area, row, 3, STYLE_DIM, wanted ? "ref" : "got");
             curve_draw(&k, c, area, row, label_cols, wanted);
             hit_add(c, area, (struct rect){row, label_cols, 1, k.n}, HIT_KV, 0, k.first, 1);
             ends_draw(&k, c, area, row, label_cols);

@@ -367,6 +367,11 @@ bool writer_words(const struct session *s, char *out, size_t bytes)
     return true;
 }
 
+const char *bound_rounds(enum tile_status sign, double off, double bound)
+{
+    return sign == CLASS_OK && fabs(off) > bound ? ", then rounded" : "";
+}
+
 void element_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
     if (!cursor_has_detail(s))
@@ -374,12 +379,13 @@ void element_draw(const struct session *s, struct canvas *c, struct rect area, c
     const struct tile_detail *d = &s->tile.detail;
     const struct element e =
         element_at(s, limited(s->at.cursor.row, d->rows), limited(s->at.cursor.col, d->cols), shown_global(s, vs));
-    char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES] = "-";
+    char got[NUMBER_BYTES], want[NUMBER_BYTES], diff[NUMBER_BYTES], ratio[NUMBER_BYTES], bound[NUMBER_BYTES + 32] = "-";
     const struct verdict *v = cursor_verdict(s, vs->global);
     if (v && v->exact && e.bound == 0)
         snprintf(bound, sizeof bound, "0 (%s)", tensor_core_name((enum tensor_core)(v->exact - 1)));
     else if (!isnan(e.want) && !isnan(e.bound))
-        snprintf(bound, sizeof bound, "%.2g%s", e.bound, v && v->likely ? " (likely)" : "");
+        snprintf(bound, sizeof bound, "%.2g%s%s", e.bound, v && v->likely ? " (likely)" : "",
+                 bound_rounds(e.sign, e.got - e.want, e.bound));
     canvas_printf(c, area, 0, 0, STYLE_TEXT, "got %s   want %s   diff %s", got_text(got, &e, 12),
                   want_text(want, &e, 12), diff_text(diff, &e, 12));
     int col = canvas_printf(c, area, 1, 0, STYLE_TEXT, "bound %s   err/bound %s   ", bound, ratio_text(ratio, &e));

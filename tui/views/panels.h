@@ -96,6 +96,9 @@ const struct verdict *cursor_verdict(const struct session *s, bool global); /* o
 bool cursor_has_detail(const struct session *s);
 /* What keys mean in views of one element: steps over tiles are steps over elements, Enter goes to the source. */
 struct view_answer act_on_element(const struct session *s, struct view_state *vs, enum action a, int times);
+/* ", then rounded": an element that is ok although it is off by more than its bound is recorded in a narrower type, to
+   which both ends are rounded; else "". */
+const char *bound_rounds(enum tile_status sign, double off, double bound);
 void tile_words(const struct session *s, struct place place, char *out, size_t bytes);  /* "h0 q0 k0" */
 void place_words(const struct session *s, struct place place, char *out, size_t bytes); /* "S h0 q0 k0" */
 void stage_list(unsigned stages, char *out, size_t bytes);                              /* "S, l" */

@@ -7,6 +7,7 @@
 #include "tui/views/view_text.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     LABEL_COL = 2,
@@ -111,16 +112,22 @@ static struct measured drift_of(const struct rounding *b, enum rounding_curve cu
     return (struct measured){rounding_drift_mean(d) * 0x1p24, rounding_drift_error(d) * 0x1p24};
 }
 
+/* It has room in DRIFT_COLS, with a blank behind it: "-6.0e6 ±7e4". */
 static void measured_words(struct measured x, char *out, size_t bytes)
 {
     if (isnan(x.mean))
         snprintf(out, bytes, "–");
     else if (isnan(x.error))
         snprintf(out, bytes, "%+.3g", x.mean);
-    else if (fabs(x.mean) >= 100 && fabs(x.mean) < 1e5) /* what is longer has no room in its column */
+    else if (fabs(x.mean) >= 100 && fabs(x.mean) < 1e4 && x.error < 1e4)
         snprintf(out, bytes, "%+.0f ±%.0f", x.mean, x.error);
     else
         snprintf(out, bytes, "%+.3g ±%.1g", x.mean, x.error);
+    if (text_columns(out) >= DRIFT_COLS)
+        snprintf(out, bytes, "%+.1e ±%.0e", x.mean, x.error);
+    for (char *e = out; (e = strchr(e, 'e')); e++) /* e+06: e6 */
+        if (e[1] == '+' || e[2] == '0')
+            memmove(e + 1 + (e[1] == '-'), e + 2 + (e[2] == '0'), strlen(e + 2 + (e[2] == '0')) + 1);
 }
 
 /* What the curve shows: the stage's own estimate at each step, or where it has none, a drift. */
@@ -266,8 +273,11 @@ static void view_bias_draw(const struct session *s, struct canvas *c, const stru
         return;
     }
     const int used = stages_draw(s, b, c, area);
-    if (area.rows < used + TABLE_ROWS + 1)
+    if (area.rows < used + TABLE_ROWS + 1) { /* no room for the steps: why it is so is not cut all the same */
+        if (area.rows > used)
+            words_draw(s, b, c, (struct rect){area.row + used, area.col, area.rows - used, area.cols});
         return;
+    }
     snprintf(title, sizeof title, "%s of batch %d, head %d over kv steps", channel_label(s->at.cursor.channel),
              s->at.cursor.batch, s->at.cursor.head);
     rule_draw(c, (struct rect){area.row + used, 0, 1, area.cols + 2}, title, NULL);

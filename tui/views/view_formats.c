@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { AT_CURSOR = -1 };
 enum { HEAD_ROWS = 3, TABLE_HEAD = 2 }; /* above the histogram; rule and titles of the table */
 
 static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -19,9 +20,21 @@ static int tensors(const struct session *s)
     return x && x->formats ? x->formats->n : 0;
 }
 
-static int selected(const struct formats *f, const struct view_state *vs)
+/* Until one is chosen it is that of the cursor's stage, or what the stage is made of: Q up to alpha, then P, else V. */
+static int selected(const struct session *s, const struct formats *f, const struct view_state *vs)
 {
-    return list_selected(vs->selected, f->n);
+    if (vs->selected != AT_CURSOR)
+        return list_selected(vs->selected, f->n);
+    int found = s->at.cursor.channel < asc_p ? 0 : f->n - 1;
+    for (int i = 0; i < f->n; i++)
+        found = f->tensor[i].channel == s->at.cursor.channel ? i : found;
+    return found;
+}
+
+static int begin(const struct session *s)
+{
+    (void)s;
+    return AT_CURSOR;
 }
 
 static int histogram_rows(int body_rows)
@@ -178,6 +191,15 @@ static void group_draw(const struct formats_group *g, struct canvas *c, struct r
         looks_cell(c, line, 0, END_LOST + 22, style, g->best_scale);
 }
 
+/* Rows of all heads are listed apart also where one scale is the whole tensor's. */
+static bool one_scale(const struct formats_tensor *t)
+{
+    for (int i = 1; i < t->n_groups; i++)
+        if (t->groups[i].scale != t->groups[0].scale)
+            return false;
+    return t->n_groups > 1;
+}
+
 static void table_draw(const struct formats_tensor *t, struct canvas *c, struct rect area, int top)
 {
     static const struct {
@@ -186,10 +208,15 @@ static void table_draw(const struct formats_tensor *t, struct canvas *c, struct 
     } titles[] = {{"amax", END_AMAX},   {"scale", END_SCALE},      {"bits", END_HEADROOM}, {"best", END_BEST},
                   {"rms err", END_RMS}, {"at best", END_BEST_RMS}, {"lost", END_LOST}};
     char title[64], right[64];
-    snprintf(title, sizeof title, "%d group%s, worst first", t->n_groups, t->n_groups == 1 ? "" : "s");
+    const bool one = one_scale(t);
+    snprintf(title, sizeof title, "%d %s%s%s, worst first", t->n_groups,
+             !one                  ? "group"
+             : t->channel == asc_p ? "q tile"
+                                   : "head",
+             t->n_groups == 1 ? "" : "s", one ? ", one scale" : "");
     snprintf(right, sizeof right, "bits of headroom; lost: NaN, saturated, flushed");
     rule_draw(c, (struct rect){area.row, area.col - 1, 1, area.cols + 2}, title, right);
-    canvas_put(c, area, 1, 0, STYLE_DIM, "group");
+    canvas_put(c, area, 1, 0, STYLE_DIM, one ? "rows" : "group");
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         canvas_put(c, area, 1, titles[i].end - text_columns(titles[i].title), STYLE_DIM, titles[i].title);
     if (area.cols >= 100)
@@ -226,15 +253,16 @@ static void view_formats_draw(const struct session *s, struct canvas *c, const s
     looks_words(s, right, sizeof right);
     const bool there = x && x->formats && x->formats->n > 0;
     if (there && !right[0])
-        snprintf(right, sizeof right, "%s", formats_source_words(x->formats->tensor[selected(x->formats, vs)].source));
+        snprintf(right, sizeof right, "%s",
+                 formats_source_words(x->formats->tensor[selected(s, x->formats, vs)].source));
     view_frame_draw(s, c, VIEW_FORMATS, title, right);
     if (!there) {
         nothing_draw(s, c, area);
         return;
     }
-    const struct formats_tensor *t = &x->formats->tensor[selected(x->formats, vs)];
+    const struct formats_tensor *t = &x->formats->tensor[selected(s, x->formats, vs)];
     const int histogram = histogram_rows(area.rows) + 1, above = HEAD_ROWS + histogram;
-    selector_draw(x->formats, selected(x->formats, vs), c, area);
+    selector_draw(x->formats, selected(s, x->formats, vs), c, area);
     facts_lines(t, c, area);
     histogram_draw(t, c, (struct rect){area.row + HEAD_ROWS, area.col, histogram, area.cols});
     table_draw(t, c, (struct rect){area.row + above, area.col, area.rows - above, area.cols}, vs->top);
@@ -257,10 +285,11 @@ static struct view_answer act(const struct session *s, struct view_state *vs, en
 {
     if (a != ACTION_KV_NEXT && a != ACTION_KV_PREV)
         return (struct view_answer){0};
-    vs->selected = list_selected(vs->selected + (a == ACTION_KV_NEXT ? times : -times), tensors(s));
+    const int n = tensors(s), at = n ? selected(s, session_looked(s)->formats, vs) : 0;
+    vs->selected = list_selected(at + (a == ACTION_KV_NEXT ? times : -times), n);
     vs->top = 0;
     return (struct view_answer){.does = ANSWER_DID};
 }
 
 const struct view view_formats = {
-    .draw = view_formats_draw, .lines = view_formats_lines, .act = act, .looks = LABORATORY_FORMATS};
+    .draw = view_formats_draw, .lines = view_formats_lines, .begin = begin, .act = act, .looks = LABORATORY_FORMATS};

@@ -1,5 +1,5 @@
-/* What the element under the cursor was made from: the steps of its formula, captured beside wanted, and the largest
-   terms of its sum. */
+/* What the element under the cursor was made from: the steps of its formula, captured beside the reference's, and the
+   largest terms of its sum. */
 #include "tui/views/view_text.h"
 
 #include "engine/trace/conventions.h"
@@ -67,9 +67,10 @@ static void result_draw(const struct session *s, struct canvas *c, struct rect a
     const size_t i = (size_t)d->row * (size_t)s->tile.detail.cols + (size_t)d->col;
     int col =
         from + canvas_printf(c, area, row + 1, from, sign_style(sign), "%s %s", sign_glyph(sign), sign_word(sign));
-    if (!isnan(s->tile.detail.bound_local[i]) && !isnan(d->want_local) && !isnan(d->got))
-        canvas_printf(c, area, row + 1, col + 2, STYLE_DIM, "off by %+.2g, bound %.2g",
-                      d->got == d->want_local ? 0 : d->got - d->want_local, s->tile.detail.bound_local[i]);
+    const double bound = s->tile.detail.bound_local[i], off = d->got == d->want_local ? 0 : d->got - d->want_local;
+    if (!isnan(bound) && !isnan(d->want_local) && !isnan(d->got))
+        canvas_printf(c, area, row + 1, col + 2, STYLE_DIM, "off by %+.2g, bound %.2g%s", off, bound,
+                      bound_rounds(sign, off, bound));
 }
 
 /* Returns the rows used. */
@@ -77,7 +78,7 @@ static int steps_draw(const struct session *s, struct canvas *c, struct rect are
 {
     const struct derivation *d = &s->tile.operands;
     int row = 0;
-    canvas_printf(c, area, row, NAME_COLS, STYLE_DIM, "%*s%*s", VALUE_COLS, "captured", VALUE_COLS, "wanted");
+    canvas_printf(c, area, row, NAME_COLS, STYLE_DIM, "%*s%*s", VALUE_COLS, "captured", VALUE_COLS, "reference");
     row++;
     for (int i = 0; i < d->n_steps; i++)
         line_draw(c, area, row++, &d->step[i], STYLE_TEXT);
@@ -130,10 +131,10 @@ static void term_head_draw(const struct derivation *d, const struct term_columns
         col += SHARE_COLS;
     }
     for (int i = 0; i < d->n_factors && t->wanted_both; i++, col += TERM_COLS) {
-        snprintf(wanted, sizeof wanted, "%s want", d->factor[i]);
+        snprintf(wanted, sizeof wanted, "%s ref", d->factor[i]);
         canvas_put(c, area, 0, col + TERM_COLS - 1 - text_columns(wanted), STYLE_DIM, wanted);
     }
-    snprintf(wanted, sizeof wanted, "%s want", products ? product : d->factor[0]);
+    snprintf(wanted, sizeof wanted, "%s ref", products ? product : d->factor[0]);
     canvas_put(c, area, 0, col + TERM_COLS - 1 - text_columns(wanted), STYLE_DIM, wanted);
 }
 
@@ -177,7 +178,7 @@ static void rest_draw(const struct derivation *d, struct canvas *c, struct rect 
     if (d->channel == asc_m)
         canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones", d->n_terms - shown);
     else
-        canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones: %s in total, want %s", d->n_terms - shown,
+        canvas_printf(c, area, row, 1, STYLE_DIM, "%d smaller ones: %s in total, ref %s", d->n_terms - shown,
                       number_signed(got, sum, 9), number_signed(want, wanted, 9));
 }
 

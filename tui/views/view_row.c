@@ -112,7 +112,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     canvas_put(c, area, 0, 0, STYLE_DIM, "   k");
     for (int k = 0; k < STATES; k++, col += 24)
         canvas_printf(c, area, 0, col, STYLE_DIM, "%*s%s %10s", 9 - text_columns(channel_label(states[k])), "",
-                      channel_label(states[k]), "want");
+                      channel_label(states[k]), "reference");
     list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 

@@ -260,7 +260,7 @@ static void table_draw(const struct session *s, struct canvas *c, struct rect ar
     if (area.rows < 2)
         return;
     canvas_printf(c, area, 0, 1, STYLE_DIM, "%-5s %10s %10s %10s %10s %10s %6s %6s", "kv", m_head, "alpha", "l",
-                  "m + ln l", "want", "sum", "u / l");
+                  "m + ln l", "reference", "sum", "u / l");
     list_draw(&list, c, (struct rect){area.row + 1, area.col, area.rows - 1, area.cols});
 }
 

@@ -276,8 +276,7 @@ static void found_words(enum asc_channel ch, const struct rounding_cell *cell, c
                  cell->z);
         break;
     default:
-        snprintf(out, bytes, "%.3g %% of the elements are out of their rounding bounds: a mistake",
-                 100 * (double)cell->off / n);
+        snprintf(out, bytes, "%.3g %% are out of their bounds: a mistake", 100 * (double)cell->off / n);
     }
 }
 
@@ -295,7 +294,7 @@ static void none_words(enum asc_channel ch, const struct rounding_cell *cell, ch
                  (unsigned long long)cell->compared);
         break;
     case ROUNDING_BY_CONVERSION:
-        snprintf(out, bytes, "each is a nearest value; in %.3g %% there is only one",
+        snprintf(out, bytes, "nearest values; in %.3g %% there is only one",
                  100 * (double)cell->only / (double)cell->elements);
         break;
     case ROUNDING_BY_REGRESSION:

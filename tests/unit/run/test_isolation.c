@@ -101,6 +101,8 @@ static void a_culprit_stays_wrong_and_the_rest_heals(void **state)
     assert_int_equal(isolate(s, "m", "reference"), 0);
     expect_effect(s, EFFECT_STILL_WRONG, BIT(s));
     expect_effect(s, EFFECT_HEALED, after);
+    /* O is right because of what was fed: S has its cause, and is no declaration. */
+    assert_string_equal(cause_name(s->run.judgement->findings[0].cause), "scaled-twice");
     /* Only Q, K and V are fed: nothing heals. */
     assert_int_equal(isolate(s, "v", NULL), 0);
     expect_effect(s, EFFECT_STILL_WRONG, BIT(s) | after);
