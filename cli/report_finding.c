@@ -86,7 +86,8 @@ json_t *report_json_finding(const struct session *s, const struct finding *f)
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);
-        json_object_set_new(named, "evidence", evidence_json(&f->evidence));
+        if (f->evidence.elements) /* what knows memory counts none */
+            json_object_set_new(named, "evidence", evidence_json(&f->evidence));
         if (f->detail[0])
             json_object_set_new(named, "detail", report_json_text(f->detail));
         json_array_append_new(causes, named);

@@ -214,7 +214,7 @@ uint16_t dtype_nobodys(enum dtype t, const void *array, size_t i)
 {
     /* f32: the pattern itself, and the 16 bits of an f16 (mantissa 13 places up) or a bf16 (16 up) as they are widened;
        an operation sets the quiet bit of what was a signalling NaN. */
-    static const uint16_t narrow[] = {UNWRITTEN_16, POISON_16, ARRAY_POISON_16, UNFINISHED_16};
+    static const uint16_t narrow[] = {UNWRITTEN_16, POISON_16, ARRAY_POISON_16, UNFINISHED_16, UNUSED_16};
     const uint32_t quiet = 0x00400000u, sign = 0x80000000u;
     for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++) {
         const uint32_t code = narrow[k], forms[] = {code << 16 | code, 0x7F800000u | (code & 0x3FFu) << 13, code << 16};

@@ -55,6 +55,9 @@ double error_larger(double a, double b);
 #define POISON_16 0x7FA0u
 #define ARRAY_POISON_16 0x7FA5u
 #define UNFINISHED_16 0x7FAAu
+/* In places of a kernel's inputs that hold no row: between rows, behind a sequence in its last page, in pages of nobody.
+   A probe that comes by such an element has captured it. */
+#define UNUSED_16 0x7FAFu
 bool dtype_has_unwritten(enum dtype t);
 /* What memory of type t holds before a run, two bytes of it, repeated: the pattern above, the NaN code 7F of both FP8
    formats, 0 in integers. */
@@ -66,7 +69,7 @@ struct unwritten_part {
     uint16_t unused[3]; /* 0 */
 };
 bool dtype_is_unwritten(enum dtype t, const void *array, size_t i);
-/* The pattern of these four that a NaN comes from, as it is, quieted, or converted from a narrower type: x86 arithmetic
+/* The pattern of these five that a NaN comes from, as it is, quieted, or converted from a narrower type: x86 arithmetic
    keeps it, a GPU's does not. 0: none. */
 uint16_t dtype_nobodys(enum dtype t, const void *array, size_t i);
 

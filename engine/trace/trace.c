@@ -43,6 +43,7 @@ void trace_free(struct trace *t)
     free((void *)(uintptr_t)t->slot_index);
     free((void *)(uintptr_t)t->slots);
     free(t->score_mod);
+    free(t->dealt);
     free(t->turned[0]);
     free(t->turned[1]);
     free((void *)(uintptr_t)t->problem.q_lens);
@@ -258,19 +259,37 @@ const int32_t *trace_slot_place(const struct trace *t, int slot)
     return t->slots + (size_t)slot * 3;
 }
 
+size_t trace_states_at(const struct trace *t, const int32_t place[3])
+{
+    const size_t heads = (size_t)t->problem.heads, q_tiles = (size_t)t->layout.q_tiles;
+    const size_t row = ((size_t)place[0] * heads + (size_t)place[1]) * q_tiles + (size_t)place[2];
+    return row * ((size_t)t->layout.kv_tiles + 1);
+}
+
 const int32_t *trace_states(const struct trace *t, const int32_t place[3])
 {
     const struct layout *l = &t->layout;
-    const size_t heads = (size_t)t->problem.heads, q_tiles = (size_t)l->q_tiles;
-    const size_t row = ((size_t)place[0] * heads + (size_t)place[1]) * q_tiles + (size_t)place[2];
     const int32_t *states = (const int32_t *)(const void *)(t->bytes + l->states.offset);
-    return t->plan.kv_deal == ASC_DEAL_MAP && l->states.bytes ? states + row * ((size_t)l->kv_tiles + 1) : NULL;
+    if (t->dealt)
+        return t->dealt->states + trace_states_at(t, place);
+    return t->plan.kv_deal == ASC_DEAL_MAP && l->states.bytes ? states + trace_states_at(t, place) : NULL;
+}
+
+enum asc_kv_deal trace_deal(const struct trace *t)
+{
+    return t->dealt ? ASC_DEAL_MAP : (enum asc_kv_deal)t->plan.kv_deal;
+}
+
+int32_t trace_splits(const struct trace *t)
+{
+    return t->dealt ? t->dealt->splits : t->plan.kv_splits;
 }
 
 int trace_state(const struct trace *t, int slot, int kv)
 {
     const int32_t *place = trace_slot_place(t, slot);
-    return asc_state_of(&t->plan, trace_states(t, place), trace_kv_tiles(t, place[0]), kv);
+    const struct asc_plan plan = {.kv_splits = trace_splits(t), .kv_deal = trace_deal(t)};
+    return asc_state_of(&plan, trace_states(t, place), trace_kv_tiles(t, place[0]), kv);
 }
 
 bool trace_same_states(const struct trace *a, const struct trace *b)

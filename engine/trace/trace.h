@@ -114,6 +114,12 @@ struct trace_source {
     char *text;     /* owned */
 };
 
+/* To which states kv tiles were dealt, in the place of what the plan says. */
+struct trace_dealt {
+    int32_t splits;
+    int32_t states[]; /* as trace_states() has them, of all places */
+};
+
 struct trace {
     struct asc_problem problem;   /* pointers NULL but q_lens, kv_lens and page_table, which are owned */
     struct expression *score_mod; /* owned: the problem's, parsed; NULL: there is none */
@@ -127,6 +133,7 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
+    struct trace_dealt *dealt; /* owned; NULL: as the plan says, or nobody has looked (engine/verdict/dealt.h) */
     struct trace_writers *writers; /* owned: of a saved trace, who recorded what; NULL: it does not say (writers.h) */
     float *turned[2];              /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
     int fd;                        /* owned: memfd of a live trace, -1 for a saved one */
@@ -230,6 +237,10 @@ const int32_t *trace_slot_place(const struct trace *t, int slot); /* [3] batch, 
 /* [kv_tiles + 1] what asc_state_of() is given there, then how many states there are; NULL: kv tiles are not dealt by a
    map. The debuggee fills it for each run, so that its numbers may be any. */
 const int32_t *trace_states(const struct trace *t, const int32_t place[3]);
+size_t trace_states_at(const struct trace *t, const int32_t place[3]); /* where a place's are in all of them */
+/* The plan's, but where tiles were dealt otherwise; and how many states there are at most. */
+enum asc_kv_deal trace_deal(const struct trace *t);
+int32_t trace_splits(const struct trace *t);
 /* Whether the kv tiles of both, which have the same problem and tiles, are dealt to the same states. */
 bool trace_same_states(const struct trace *a, const struct trace *b);
 /* The state that kv tile `kv` of a slot belongs to. */

@@ -31,10 +31,22 @@ struct sight {
     int64_t at; /* -1: nowhere */
 };
 
-enum reading { TABLE_AT, PAGE_NUMBER, PAGE_ROWS, BEGIN_NEXT, BEGIN_OTHERS, BEGIN_PREVIOUS, BEGIN_STEPS, RULES };
+enum reading {
+    TABLE_OWN,
+    TABLE_PACKED,
+    TABLE_AT,
+    PAGE_NUMBER,
+    PAGE_ROWS,
+    BEGIN_NEXT,
+    BEGIN_OTHERS,
+    BEGIN_PREVIOUS,
+    BEGIN_STEPS,
+    RULES
+};
 
-/* TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch + by_page * i + plus for page i of a
-   sequence. PAGE_ROWS: a page has `rows` rows. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
+/* TABLE_OWN: the entry is batch * n + i for page i of a sequence, which has n pages. TABLE_PACKED: a sequence's entries
+   begin behind those of the one before. TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch +
+   by_page * i + plus. PAGE_ROWS: a page has `rows` rows. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
 struct address {
     enum reading rule;
     int64_t by_batch, by_page, plus;
@@ -44,6 +56,12 @@ struct address {
 static int64_t length_of(const struct memory *m, int batch)
 {
     return m->which == 'q' ? asc_q_len(m->p, batch) : asc_kv_len(m->p, batch);
+}
+
+static int64_t pages_of(const struct memory *m, int batch)
+{
+    const int64_t rows = length_of(m, batch), size = m->p->page_size;
+    return rows > 0 ? (rows - 1) / size + 1 : 0;
 }
 
 static int64_t place_of(const struct memory *m, int batch, int64_t row)
@@ -268,50 +286,85 @@ static bool slot_is_bad(const struct judgement *j, enum asc_channel ch, int slot
     return false;
 }
 
-/* What is seen in slots of the first bad one's head, of all sequences; the caller's. NULL: memory ran out. */
-static struct sight *look(const struct judgement *j, const struct memory *m, enum asc_channel ch, size_t *n)
+struct looking {
+    const struct judgement *j;
+    const struct memory *m;
+    enum asc_channel ch;
+    struct row_entry *all; /* owned */
+    size_t n_all;
+    struct sight *sights; /* owned */
+    size_t n;
+    int head; /* -1: not known yet */
+    bool *seen; /* owned, [batch] */
+};
+
+static bool is_visited(const struct memory *m, enum asc_channel ch, int slot, int kv)
 {
-    const struct trace *t = m->t;
-    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
-    const size_t tile_rows = (size_t)(ch == asc_q ? t->plan.br : t->plan.bc);
-    struct sight *sights = malloc(SLOTS_FITTED * (size_t)tiles * tile_rows * sizeof *sights);
-    struct row_entry *all = NULL;
-    size_t n_all = 0;
-    int head = -1, batch = -1, taken = 0, of_batch = 0;
-    bool failed = !sights;
-    *n = 0;
-    for (int slot = 0; slot < j->n_slots && taken < SLOTS_FITTED && !failed; slot++) {
-        const int32_t *at = trace_slot_place(t, slot);
-        if (!judgement_slot_done(j, slot) || (head >= 0 && kv_head_of(m, at) != head) || !slot_is_bad(j, ch, slot))
+    return trace_first_stamp(m->t, ch, slot, kv) != 0;
+}
+
+static int look_at(struct looking *l, int slot)
+{
+    const struct memory *m = l->m;
+    const int32_t *at = trace_slot_place(m->t, slot);
+    struct slot_case c;
+    if (slot_case_make(m->t, slot, &c) != 0)
+        return -1;
+    for (int kv = 0; kv < (channel_per_kv(l->ch) ? l->j->kv_tiles : 1); kv++) {
+        int first;
+        const struct matrix tile = tile_of(m, &c, l->ch, at, kv, &first);
+        for (int r = 0; tile.data && is_visited(m, l->ch, slot, kv) && r < tile.rows; r++) {
+            struct sight *s = &l->sights[l->n++];
+            *s = (struct sight){at[0], first + r, -1};
+            s->at = find_row(m, l->all, l->n_all, &tile, r, l->head, s);
+        }
+    }
+    slot_case_free(&c);
+    return 0;
+}
+
+/* Slots of the first bad one's head that are bad, of all sequences; or one of each sequence that has none. */
+static int look_through(struct looking *l, bool bad, int *taken)
+{
+    int batch = -1, of_batch = 0, failed = 0;
+    for (int slot = 0; slot < l->j->n_slots && *taken < SLOTS_FITTED && !failed; slot++) {
+        const int32_t *at = trace_slot_place(l->m->t, slot);
+        if (!judgement_slot_done(l->j, slot) || (l->head >= 0 && kv_head_of(l->m, at) != l->head) ||
+            slot_is_bad(l->j, l->ch, slot) != bad || (!bad && l->seen[at[0]]))
             continue;
         of_batch = at[0] == batch ? of_batch + 1 : 0;
         batch = at[0];
         if (of_batch >= 2) /* others may be read otherwise */
             continue;
-        if (head < 0) {
-            head = kv_head_of(m, at);
-            all = index_head(m, head, &n_all);
+        if (l->head < 0) {
+            l->head = kv_head_of(l->m, at);
+            l->all = index_head(l->m, l->head, &l->n_all);
         }
-        struct slot_case c;
-        failed = !all || slot_case_make(t, slot, &c) != 0;
-        if (failed)
-            break;
-        taken++;
-        for (int kv = 0; kv < tiles; kv++) {
-            int first;
-            const struct matrix tile = tile_of(m, &c, ch, at, kv, &first);
-            for (int r = 0; tile.data && r < tile.rows; r++) {
-                sights[*n] = (struct sight){at[0], first + r, -1};
-                sights[*n].at = find_row(m, all, n_all, &tile, r, head, &sights[*n]);
-                (*n)++;
-            }
-        }
-        slot_case_free(&c);
+        l->seen[batch] = true;
+        failed = l->all ? look_at(l, slot) : -1;
+        ++*taken;
     }
-    free(all);
+    return failed;
+}
+
+/* The caller's. NULL: memory ran out. */
+static struct sight *look(const struct judgement *j, const struct memory *m, enum asc_channel ch, size_t *n)
+{
+    const size_t tiles = channel_per_kv(ch) ? (size_t)j->kv_tiles : 1;
+    const size_t tile_rows = (size_t)(ch == asc_q ? m->t->plan.br : m->t->plan.bc);
+    struct looking l = {.j = j, .m = m, .ch = ch, .head = -1};
+    int taken = 0;
+    l.sights = malloc(SLOTS_FITTED * tiles * tile_rows * sizeof *l.sights);
+    l.seen = calloc((size_t)m->p->batch, sizeof *l.seen);
+    int failed = l.sights && l.seen ? look_through(&l, true, &taken) : -1;
+    if (!failed && l.head >= 0)
+        failed = look_through(&l, false, &taken);
+    free(l.all);
+    free(l.seen);
+    *n = l.n;
     if (!failed)
-        return sights;
-    free(sights);
+        return l.sights;
+    free(l.sights);
     return NULL;
 }
 
@@ -323,6 +376,13 @@ static int64_t read_at(const struct memory *m, const struct address *a, int batc
                   entries = (int64_t)p->batch * m->table_pages;
     int64_t entry, page, at = -1;
     switch (a->rule) {
+    case TABLE_OWN:
+    case TABLE_PACKED:
+        entry = a->rule == TABLE_OWN ? batch * pages_of(m, batch) + i : i;
+        for (int b = 0; a->rule == TABLE_PACKED && b < batch; b++)
+            entry += pages_of(m, b);
+        at = entry >= entries ? -1 : p->page_table[entry] * size + row % size;
+        break;
     case TABLE_AT:
         entry = a->by_batch * batch + a->by_page * i + a->plus;
         at = entry < 0 || entry >= entries ? -1 : p->page_table[entry] * size + row % size;
@@ -425,7 +485,7 @@ static int check_slot(const struct memory *m, const struct address *a, enum asc_
     for (int kv = 0; kv < (channel_per_kv(ch) ? m->t->layout.kv_tiles : 1) && *holds; kv++) {
         int first;
         const struct matrix tile = tile_of(m, &c, ch, at, kv, &first);
-        for (int r = 0; tile.data && r < tile.rows && *holds; r++) {
+        for (int r = 0; tile.data && is_visited(m, ch, slot, kv) && r < tile.rows && *holds; r++) {
             const int64_t from = read_at(m, a, at[0], first + r);
             if (from < 0)
                 continue;
@@ -481,8 +541,23 @@ static void say(const struct memory *m, const struct address *a, char out[ADDRES
     const char other = m->which == 'q' ? 'k' : 'q', own = m->which == 'q' ? 'q' : 'k';
     const long long plus = (long long)a->plus, pitch = m->table_pages;
     char sum[64];
+    int other_pages = 1; /* a sequence that has not as many pages as a row of the table */
     say_sum(a, sum);
     switch (a->rule) {
+    case TABLE_OWN:
+        while (other_pages + 1 < m->p->batch && pages_of(m, other_pages) == pitch)
+            other_pages++;
+        snprintf(out, ADDRESS_BYTES,
+                 "the page table is read at entry batch * n + i, n being the pages of the sequence itself (%lld of "
+                 "sequence %d); a row of the table has %lld entries",
+                 (long long)pages_of(m, other_pages), other_pages, pitch);
+        break;
+    case TABLE_PACKED:
+        snprintf(out, ADDRESS_BYTES,
+                 "the page table is read as if a sequence's entries began right behind those of the one before; a row of "
+                 "the table has %lld entries",
+                 pitch);
+        break;
     case TABLE_AT:
         if (a->by_page == 1 && a->by_batch == pitch)
             snprintf(out, ADDRESS_BYTES, "the page table is read at [batch][i %c %lld] for page i, key / %d",
@@ -532,12 +607,11 @@ static int find_rule(const struct judgement *j, const struct memory *m, enum asc
 {
     const int rows[] = {m->t->plan.bc, m->p->page_size * 2, m->p->page_size / 2,
                         m->t->plan.br, m->p->page_size * 4, 16};
-    for (int rule = m->paged ? TABLE_AT : BEGIN_NEXT; rule <= (m->paged ? PAGE_ROWS : BEGIN_STEPS); rule++)
+    for (int rule = m->paged ? TABLE_OWN : BEGIN_NEXT; rule <= (m->paged ? PAGE_ROWS : BEGIN_STEPS); rule++)
         for (size_t i = 0; i < (rule == PAGE_ROWS ? sizeof rows / sizeof *rows : 1); i++) {
             struct address a = {.rule = (enum reading)rule, .rows = rule == PAGE_ROWS ? rows[i] : 1};
-            bool holds = a.rows > 0 &&
-                         (rule == PAGE_ROWS || (rule >= BEGIN_NEXT && rule < BEGIN_STEPS) || solve(m, sights, n, &a)) &&
-                         fits(m, &a, sights, n);
+            const bool solved = rule == TABLE_AT || rule == PAGE_NUMBER || rule == BEGIN_STEPS;
+            bool holds = a.rows > 0 && (!solved || solve(m, sights, n, &a)) && fits(m, &a, sights, n);
             if (holds && check(j, m, &a, ch, &holds) != 0)
                 return -1;
             if (holds) {

@@ -18,6 +18,11 @@ static uint64_t first_visit(const struct trace *t, int slot, int kv)
     return first;
 }
 
+bool case_visited(const struct trace *t, int slot, int kv)
+{
+    return first_visit(t, slot, kv) != 0;
+}
+
 /* A visit of a kv tile. Splits run at the same time, each with a clock of its own: they stand one after the other. */
 struct visit {
     uint64_t when;
@@ -379,8 +384,8 @@ static void take_terms(const struct trace *t, const int32_t place[3], int rows, 
 {
     enum dtype f32;
     const float *sink = trace_tensor(t, 's', &f32), *alibi = trace_tensor(t, 'a', &f32);
-    c->kv_splits = t->plan.kv_splits;
-    c->kv_deal = t->plan.kv_deal;
+    c->kv_splits = trace_splits(t);
+    c->kv_deal = trace_deal(t);
     c->states = trace_states(t, place);
     if (sink) {
         c->has_sink = true;

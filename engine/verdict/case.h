@@ -50,6 +50,8 @@ int case_output_differs(const struct trace *t, enum asc_channel ch, int slot);
 /* Whether it is a complete run whose probes saw alpha on no first tile of any state (split), with or without a
  * declaration. */
 bool case_alpha_left_out(const struct trace *t);
+/* Whether any probe came to this kv tile. */
+bool case_visited(const struct trace *t, int slot, int kv);
 
 /* Whether some warps have left a tile out while others worked on it; the first and the last row of these, -1: there are
    others between them. */

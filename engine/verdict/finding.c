@@ -3,6 +3,7 @@
 
 #include "engine/verdict/addresses.h"
 #include "engine/verdict/case.h"
+#include "engine/verdict/dealt.h"
 #include "engine/verdict/explain.h"
 #include "engine/verdict/lengths.h"
 #include "engine/verdict/measured.h"
@@ -182,7 +183,9 @@ static void write_unknown(struct finding *f, int above, int few)
         rule_words(f, out, bytes);
         return;
     }
-    if (!f->output_right)
+    if (f->follows)
+        snprintf(out, bytes, "it is judged as the plan deals kv tiles, and this kernel deals them otherwise");
+    else if (!f->output_right)
         snprintf(out, bytes, "no known cause");
     else if (above >= 0)
         snprintf(out, bytes, "O and LSE are right; it is judged by %s, which is not as declared",
@@ -438,6 +441,10 @@ static void take_explanation(const struct testing *testing, const struct explana
     f->share = found->share;
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
+    if (f->cause != CAUSE_NONE && found->n) /* what a rule is named for is what the rule has explained */
+        f->evidence = (struct cause_evidence){.elements = found->wrong,
+                                              .explained = found->rule[0].evidence.in,
+                                              .discriminating = found->rule[0].evidence.told};
     for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++)
         tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
     if (found->n && found->runner_up.kind != RULE_NONE)
@@ -468,10 +475,10 @@ static int describe_lag(const struct testing *testing, struct finding *f)
 }
 
 /* Tiles that no range has say that the kernel deals them otherwise than its plan: which one came before a tile in its
-   range is not known then, nor what its state should be made of. */
+   range is not known then, nor what its state should be made of, unless blocks say so. */
 static bool deals_otherwise(const struct testing *testing, enum asc_channel ch)
 {
-    return testing->t->plan.kv_splits > 1 && testing->summary->unvisited && ch >= asc_m;
+    return testing->t->plan.kv_splits > 1 && !testing->t->dealt && testing->summary->unvisited && ch >= asc_m;
 }
 
 /* Rows lie otherwise than in a trace: what is said of them is said of memory. */
@@ -516,6 +523,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     f->channel = ch;
     f->first = stage->first_local;
     f->output_right = output_right(testing->summary, ch);
+    f->follows = deals_otherwise(testing, ch);
     int failed = take_causes(testing, declarations_first(testing->summary, ch), f);
     if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_s)
         failed |= take_address(testing, ch, ch == asc_s ? other_lengths : addresses_words, &found, f);
@@ -587,9 +595,11 @@ static void tiles_left_out(const struct judgement *j, const struct trace *t, con
     f->loop = true;
     f->channel = summary->first_unvisited.channel;
     f->first = summary->first_unvisited;
-    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited:",
+    char dealt[DEALT_WORDS_BYTES];
+    dealt_words(t, f->first.slot, dealt);
+    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited%s:",
                                    (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
-                                   summary->unvisited == 1 ? "was" : "were");
+                                   summary->unvisited == 1 ? "was" : "were", dealt);
     for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
         char words[96];
         if (n == 0)

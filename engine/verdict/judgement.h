@@ -104,6 +104,7 @@ struct finding {
        tried does (measured.h). */
     char declaration[DECLARATION_BYTES];
     bool output_right;
+    bool follows; /* from tiles that were left out: those of its state are not known */
     /* [n_lines]: what the kernel has to say for it, by `declaration`, the cause or the rule; 0: it is no declaration.
        Of several that fit the first one's. */
     struct convention_line line[CONVENTION_LINES];

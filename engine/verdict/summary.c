@@ -124,7 +124,7 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
         out->own[i].first_nan.slot = -1;
 
     struct place *places = calloc((size_t)j->kv_tiles * ASC_ALL_CHANNELS, sizeof *places);
-    const size_t states = (size_t)(t->plan.kv_splits > j->kv_tiles ? t->plan.kv_splits : j->kv_tiles);
+    const size_t states = (size_t)(trace_splits(t) > j->kv_tiles ? trace_splits(t) : j->kv_tiles);
     int *begun = calloc(states, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
     failed = !places || !begun;
     for (int slot = 0; slot < j->n_slots && !failed; slot++) {

@@ -88,6 +88,10 @@ class Sequences(InFolder):
     def test_a_page_table_that_is_read_with_another_pitch(self):
         out = self.mistake("of.page_table + batch * of.table_pages", "of.page_table + batch", "page_size=16")
         self.assertIn("the page table is read at entry batch + i; its rows have 8 entries", out)
+        out = self.mistake("batch * of.table_pages", "batch * ((kv_len - 1) / of.page_size + 1)", "page_size=16")
+        self.assertIn("K comes from the wrong place in memory: the page table is read at entry batch * n + i, n being the pages "
+                      "of the sequence itself (6 of sequence 2); a row of the table has 8 entries", out)
+        self.assertRegex(out, r"NaN begins at K b2 h0 q0 k0 .*: it reads memory that holds no row of any sequence")
 
     def test_masks_by_the_first_sequence(self):
         out = self.mistake("kv_len = of.kv_lens ? of.kv_lens[batch]", "kv_len = of.kv_lens ? of.kv_lens[0]", "page_size=16")

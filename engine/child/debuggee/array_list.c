@@ -151,7 +151,7 @@ void array_list_nan(unsigned char *at, size_t bytes, size_t item)
     if (item == 1)
         memset(at, 0x7F, bytes);
     for (size_t i = 0; item > 1 && i < bytes; i += 2)
-        memcpy(at + i, &(uint16_t){UNWRITTEN_16}, 2);
+        memcpy(at + i, &(uint16_t){UNUSED_16}, 2);
 }
 
 /* What no sequence uses is NaN. -1: no memory. */

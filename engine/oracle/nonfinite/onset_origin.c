@@ -108,7 +108,9 @@ static enum nan_origin nobodys(const struct explaining *e)
         const uint16_t pattern =
             dtype_nobodys(m->dtype, m->data, (size_t)(root->row * m->row_stride + root->col + lane));
         if (pattern)
-            return pattern == UNFINISHED_16 ? ORIGIN_UNFINISHED : ORIGIN_UNWRITTEN;
+            return pattern == UNFINISHED_16 ? ORIGIN_UNFINISHED
+                   : pattern == UNUSED_16   ? ORIGIN_UNUSED
+                                            : ORIGIN_UNWRITTEN;
     }
     return ORIGIN_UNKNOWN;
 }

@@ -138,6 +138,8 @@ static bool moves_tile(const struct naming *n, enum asc_channel operand, enum wh
         const int own = operand == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
         const int from =
             n->rule->rows.whole ? map_at(&n->rule->map, own * block) / block : map_at(&n->rule->rows.tile, own);
+        if (n->rule->rows.whole && map_at(&n->rule->map, own * block + block - 1) / block != from)
+            return false; /* rows of two tiles: what is off is no tile */
         if (from == own || from < 0 || from >= tiles || !region_holds(&n->rule->region, t, 0, 0))
             continue;
         const int turn = turn_of(t->c, from), now = turn_of(t->c, own);
