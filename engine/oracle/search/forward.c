@@ -420,20 +420,21 @@ int weight_from(const struct rule *rule, int row, int key)
     return from < strip && at % rule->map.a < keys ? (row / strip * strip + from) * keys + at % rule->map.a : -1;
 }
 
-/* P with its weights at other rows and keys. */
+/* P with its weights at other rows and keys, on its way to U or l. */
 static bool forward_weight(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                            double *bound)
 {
     struct operands x = t->x;
     const int C = x.cols, R = (int)query_rows(t), keys = 1 << rule->keys.a;
-    if (search->sample->channel != asc_u || !x.pv_p.value)
+    struct operand *p = search->sample->channel == asc_l ? &x.l_p : &x.pv_p;
+    if ((search->sample->channel != asc_u && search->sample->channel != asc_l) || !p->value)
         return false;
     for (int r = 0; r < R; r++)
         for (int k = 0; k < C; k++) {
             const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
-            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? x.pv_p.value[row * C + key] : 0;
+            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? p->value[row * C + key] : 0;
         }
-    x.pv_p.value = search->operand;
+    p->value = search->operand;
     search_formula(search, t, &x, want, bound);
     return true;
 }

@@ -170,11 +170,16 @@ enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND, BEFORE_ALONE, BEFORES
    key's number among the new ones. */
 enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements the one that is turned already */
 
+enum narrow_rope { ROPE_WIDE, ROPE_NARROW_TABLE, ROPE_NARROW_ANGLE, ROPE_NARROW_BASE, NARROW_ROPES };
+
 struct turned {
     struct rope by;
+    enum narrow_rope narrow; /* what of it is rounded to narrow_type: sine and cosine, angle, angle of position 1 */
+    enum dtype narrow_type;
     enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
     int angles;       /* enum asc_rope: whose pairs the angles are counted by */
     double times;     /* how often; 0: it is not; -1: the other way */
+    int quarters;     /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
     int pitch;        /* of the table, in angles; 0: its own, or no table at all */
     bool by_row, from_first, from_key, from_new;
 };
@@ -232,6 +237,12 @@ enum half_reading {
 };
 enum { HALF_CODES = 16 };
 
+/* RULE_SCALE: that of element (row, d) of its head is number (row + row_plus) / rows * parts + (d + dim_plus) / dims;
+   rows 0: it is not counted so. */
+struct blocks {
+    int rows, dims, row_plus, dim_plus;
+};
+
 /* RULE_SCALE: what its own scale is taken to be, where it is one of e4m3 or e8m0. */
 enum scale_reading {
     SCALE_AS_IT_IS,
@@ -245,6 +256,12 @@ enum scale_reading {
     SCALE_OF_TENSOR,
     SCALE_TENSOR_TWICE,
     SCALE_BLOCK_TWICE,
+    SCALE_IN_F16, /* where it is f32: rounded to a type */
+    SCALE_IN_BF16,
+    SCALE_IN_E4M3,
+    SCALE_POWER_NEAREST, /* to a power of 2, as e8m0 has it */
+    SCALE_POWER_ABOVE,
+    SCALE_POWER_BELOW,
     SCALE_READINGS
 };
 
@@ -293,13 +310,15 @@ struct rule {
     enum half_reading half;           /* RULE_HALF */
     float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
+    struct blocks blocks;             /* RULE_SCALE */
     struct turned turned;             /* RULE_TURNED */
     struct lane_bits lanes;           /* RULE_LANES */
     struct term keys;                 /* RULE_KEYS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
                                             are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
     double weight; /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights. Of what is
                       rounded to `type`: it is as so many times it, and is divided by that again */
-    bool rounds_result; /* RULE_EXPONENT: the result is rounded to `type` as well */
+    bool rounds_result; /* RULE_EXPONENT: the result is rounded to `type` as well. RULE_QUANTIZED: codes are products
+                           with a reciprocal, rounded as well */
     struct region region;
     struct evidence evidence;
 };
