@@ -451,12 +451,14 @@ static void take_explanation(const struct testing *testing, const struct explana
         tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }
 
-/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say. */
-static int explain_rounding(const struct testing *testing, enum asc_channel ch, struct explanation *found)
+/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say. Q, K
+   and V, and the output itself, have no other way to be right: what a rule says of them stands, small as it is. */
+static int explain_right(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
     const struct rule *rule = &found->rule[0];
-    const bool rounds = rule->kind == RULE_ROUNDED || (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
+    const bool rounds = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED ||
+                        (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
     if (found->n != 1 || !rounds || found->share < FINDING_WHOLE)
         *found = (struct explanation){0};
     found->cause = CAUSE_NONE;
@@ -545,7 +547,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (f->cause == CAUSE_NONE && f->output_right && ch < asc_o && !testing->declared[ch].fields[0])
         failed |= misplaced_words(testing->j, testing->t, ch, testing->scratch, misplaced);
     if (f->cause == CAUSE_NONE && f->output_right && written && !misplaced[0] && !testing->declared[ch].fields[0])
-        failed |= explain_rounding(testing, ch, &found);
+        failed |= explain_right(testing, ch, &found);
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
                cause_fits(&testing->evidence[cause]);

@@ -18,13 +18,13 @@ static struct operand *operand_of(struct operands *x, enum asc_channel operand, 
 {
     if (operand == asc_p)
         return stage == asc_l ? &x->l_p : &x->pv_p;
-    return operand == asc_s ? &x->s : &x->of[operand];
+    return operand == asc_s ? &x->s : operand == asc_u ? &x->u_prev : &x->of[operand];
 }
 
 static size_t values_of(const struct sample_tile *t, enum asc_channel operand)
 {
     const size_t R = (size_t)t->c->in_q.rows, C = (size_t)t->x.cols, D = (size_t)oracle_dim(t->c, operand);
-    return operand == asc_q ? R * D : operand == asc_p || operand == asc_s ? R * C : C * D;
+    return operand == asc_q || operand == asc_u ? R * D : operand == asc_p || operand == asc_s ? R * C : C * D;
 }
 
 /* The operand as it was at the tile visited before or next. */
@@ -97,6 +97,24 @@ static bool both_forward(struct search *search, const struct rule *rule, const s
     return true;
 }
 
+/* What an element of Q or K that may be either of two numbers leaves open of S, whose formula takes them to be exact.
+ */
+static void loosen_scores(const struct sample_tile *t, const struct operands *x, enum asc_channel of, double *bound)
+{
+    const struct oracle_case *c = t->c;
+    const int D = c->head_dim, C = x->cols;
+    const double factor = fabs(values_factor(c->conventions.s_unit, c->scale) / values_fold(c));
+    const double *loose = x->of[of].loose, *other = x->of[of == asc_q ? asc_k : asc_q].value;
+    for (size_t k = 0; k < values_of(t, of); k++) {
+        const int line = (int)k / D, d = (int)k % D;
+        for (int i = 0; loose[k] > 0 && i < (of == asc_q ? C : c->in_q.rows); i++) {
+            const int r = of == asc_q ? line : i, col = of == asc_q ? i : line;
+            const double by = x->scales_s ? fabs(x->by_q[r] * x->by_k[col]) : 1;
+            bound[r * C + col] += factor * by * loose[k] * fabs(other[i * D + d]);
+        }
+    }
+}
+
 bool operand_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                      double *bound)
 {
@@ -122,7 +140,15 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
         search->loose[i] = loose > 0 ? loose + (1 + rule->cuts) * (unit * (fabs(v) + loose) + half_tiny) : 0;
         if (rule->reads)
             v = rule->cuts ? read_as(rule->type, (enum dtype)own, v) : read_as((enum dtype)own, rule->type, v);
-        else if (rule->limit > 0 || (rule->type != DTYPE_COUNT && isfinite(v)))
+        else if (rule->limit > 0)
+            v = rule_rounded(rule, v);
+        else if (rule->type != DTYPE_COUNT && isfinite(v) && (rule->weight != 1 || rule->factor != 1)) {
+            double off = 2 * BOUND_U * fabs(v * rule->weight) + loose * rule->weight;
+            v = rule_rounded_near(rule, v * rule->weight, &off) / rule->weight;
+            search->loose[i] = off / rule->weight;
+            if (of == asc_p && own >= 0)
+                v = bound_round_unlimited((enum dtype)own, v);
+        } else if (rule->type != DTYPE_COUNT && isfinite(v))
             v = rule_rounded(rule, v);
         search->operand[i] = v;
     }
@@ -130,6 +156,8 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     if ((int)of < INPUTS)
         x.size[of] = search->operand;
     search_formula(search, t, &x, want, bound);
+    if (stage == asc_s && of <= asc_k && rule->type != DTYPE_COUNT && !rule->reads)
+        loosen_scores(t, &x, of, bound);
     return true;
 }
 
@@ -244,7 +272,10 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
     const bool coded =
         both || (of < asc_s && codes_use(s->tiles[0].c, of) == (of == s->channel ? CODES_DESCALED : CODES_RAW));
     const char *operand = both ? "Q and K" : channel_label(of), *stage = channel_label(s->channel);
-    char way[32] = "";
+    char way[32] = "", number[96], rounded[48], as[112] = "";
+    constant_say(s->tiles[0].c, rule->weight, number, sizeof number);
+    if (rule->weight != 1)
+        snprintf(as, sizeof as, " once it is multiplied by %s", number);
     if (of != s->channel || both)
         snprintf(way, sizeof way, " on the way to %s", stage);
     if (rule->turns)
@@ -260,13 +291,15 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
                                           : dtype_name(rule->type),
                  way);
     else if (rule->factor != 1) {
-        char number[96];
+        rule_rounding(rule, rounded, sizeof rounded);
         constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-        snprintf(out, bytes, "%s is multiplied by %s%s", operand, number, way);
-    } else if (rule->type != DTYPE_COUNT)
-        snprintf(out, bytes, "%s is %s %s%s", operand, rule->cuts ? "cut off, not rounded, to" : "rounded to",
-                 dtype_name(rule->type), way);
-    else if (rule->limit > 0)
+        snprintf(out, bytes, "%s is multiplied by %s%s%s%s", operand, number,
+                 rule->type != DTYPE_COUNT ? ", and what that gives is " : "", rule->type != DTYPE_COUNT ? rounded : "",
+                 way);
+    } else if (rule->type != DTYPE_COUNT) {
+        rule_rounding(rule, rounded, sizeof rounded);
+        snprintf(out, bytes, "%s is %s%s%s", operand, rounded, as, way);
+    } else if (rule->limit > 0)
         snprintf(out, bytes, "%s is cut off at %g%s", operand, rule->limit, way);
     else
         snprintf(out, bytes, "every %s of %s is moved by %.6g%s", coded ? "code" : "value", operand, rule->plus, way);

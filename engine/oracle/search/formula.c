@@ -5,18 +5,34 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 double rule_rounded(const struct rule *rule, double x)
 {
     if (rule->limit > 0)
         return fmax(fmin(x, rule->limit), -rule->limit);
+    if (rule->type == DTYPE_I32)
+        return rule->cuts ? trunc(x) : rint(x);
     const double nearest = bound_round(rule->type, x);
     double unit = 0, half_tiny = 0;
     if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
         return nearest;
     bound_narrow(rule->type, &unit, &half_tiny);
     return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+}
+
+double rule_rounded_near(const struct rule *rule, double x, double *off)
+{
+    const double low = rule_rounded(rule, x - *off), high = rule_rounded(rule, x + *off);
+    *off = (high - low) / 2;
+    return low == high ? low : (low + high) / 2;
+}
+
+void rule_rounding(const struct rule *rule, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s %s", rule->cuts ? "cut off, not rounded, to" : "rounded to",
+             rule->type == DTYPE_I32 ? "whole numbers" : dtype_name(rule->type));
 }
 
 static bool copy(double *out, const double *x, size_t n)

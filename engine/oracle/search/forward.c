@@ -20,7 +20,11 @@ static bool rule_vector(const struct search *search, const struct rule *rule, co
         const int from = map_at(&rule->map, r);
         const double x = from >= 0 && from < R ? rule->factor * entry[from] + rule->plus : NAN;
         out[r] = rule->power == 1 ? x : pow(x, rule->power);
-        if (rule->type != DTYPE_COUNT && isfinite(out[r]))
+        if (rule->type == DTYPE_COUNT || !isfinite(out[r]))
+            continue;
+        if (rule->power == -1) /* its reciprocal is what is rounded */
+            out[r] = 1 / rule_rounded(rule, (double)(1 / (float)x));
+        else
             out[r] = rule_rounded(rule, out[r] * rule->weight) / rule->weight;
     }
     return true;
@@ -66,6 +70,23 @@ static bool forward_is(struct search *search, const struct rule *rule, const str
     return true;
 }
 
+/* The exponent of P or alpha as it is rounded to a type, x being s - m in natural units: s is moved by as much. */
+static void round_exponents(const struct rule *rule, const struct sample_tile *t, struct operands *x, bool is_p,
+                            double *score, double *loose)
+{
+    const double unit = is_p ? x->s_natural : values_natural_m(t->c), of_m = values_natural_m(t->c);
+    const size_t cols = is_p ? (size_t)t->cols : 1;
+    for (size_t i = 0; i < query_rows(t) * cols; i++) {
+        const double s = score[i] * unit, m = x->of[asc_m].value[i / cols] * of_m, e = (s - m) * rule->weight;
+        double off = 2 * BOUND_U * (fabs(s) + fabs(m) + fabs(s - m)) * rule->weight;
+        loose[i] = 0;
+        if (!isfinite(e))
+            continue;
+        score[i] = (m + rule_rounded_near(rule, e, &off) / rule->weight) / unit;
+        loose[i] = off / rule->weight / fabs(unit);
+    }
+}
+
 /* exp(factor s - power m + plus) of P; of alpha m_prev stands for s. */
 static bool forward_exponent(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                              double *bound)
@@ -83,10 +104,17 @@ static bool forward_exponent(struct search *search, const struct rule *rule, con
         m[r] = isfinite(x.of[asc_m].value[r]) ? rule->power * x.of[asc_m].value[r] : x.of[asc_m].value[r];
     *minuend = exact(search, score);
     x.of[asc_m] = exact(search, m);
+    if (rule->type != DTYPE_COUNT) {
+        round_exponents(rule, t, &x, is_p, score, search->loose);
+        minuend->loose = search->loose;
+        minuend->exact = false;
+    }
     search_formula(search, t, &x, want, bound);
     for (size_t i = 0; i < sample_cells(t); i++) {
         want[i] *= exp(rule->plus);
         bound[i] = bound[i] * exp(rule->plus) + 4 * BOUND_U * fabs(want[i]);
+        if (rule->rounds_result && isfinite(want[i]))
+            want[i] = rule_rounded_near(rule, want[i], &bound[i]);
     }
     return true;
 }
@@ -392,20 +420,21 @@ int weight_from(const struct rule *rule, int row, int key)
     return from < strip && at % rule->map.a < keys ? (row / strip * strip + from) * keys + at % rule->map.a : -1;
 }
 
-/* P with its weights at other rows and keys. */
+/* P with its weights at other rows and keys, on its way to U or l. */
 static bool forward_weight(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                            double *bound)
 {
     struct operands x = t->x;
     const int C = x.cols, R = (int)query_rows(t), keys = 1 << rule->keys.a;
-    if (search->sample->channel != asc_u || !x.pv_p.value)
+    struct operand *p = search->sample->channel == asc_l ? &x.l_p : &x.pv_p;
+    if ((search->sample->channel != asc_u && search->sample->channel != asc_l) || !p->value)
         return false;
     for (int r = 0; r < R; r++)
         for (int k = 0; k < C; k++) {
             const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
-            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? x.pv_p.value[row * C + key] : 0;
+            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? p->value[row * C + key] : 0;
         }
-    x.pv_p.value = search->operand;
+    p->value = search->operand;
     search_formula(search, t, &x, want, bound);
     return true;
 }

@@ -156,6 +156,65 @@ static void propose_operand(struct search *search, enum asc_channel operand)
     propose_moved(search, operand);
 }
 
+/* An operand is rounded to a type as some times it: as it is multiplied before it is stored, and back again or not. */
+static void propose_scaled(struct search *search, enum asc_channel operand, const double *units, int n,
+                           const enum dtype *types, int n_types)
+{
+    for (int i = 0; i < n * n_types; i++) {
+        int exponent = 0;
+        struct rule rule = rule_new(RULE_OPERAND);
+        rule.rows.operand = operand;
+        rule.type = types[i % n_types];
+        rule.weight = units[i / n_types];
+        rule.cost = 8;
+        const bool plain = fabs(frexp(rule.weight, &exponent)) == 0.5;
+        if (!(plain && (rule.type == DTYPE_F16 || rule.type == DTYPE_BF16)) && !rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+        rule.factor = rule.weight;
+        rule.weight = 1;
+        if (rule.factor != 1 && operand <= asc_k && !rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
+static void propose_scaled_operands(struct search *search)
+{
+    static const enum dtype halves[] = {DTYPE_F16, DTYPE_BF16}, codes[] = {DTYPE_I32, DTYPE_E4M3, DTYPE_E5M2};
+    static const double limits[] = {127, 128, 255, 256, 448, 240};
+    const struct sample_tile *t = &search->sample->tiles[0];
+    const double scale = codes_plain_scale(t->c), s = t->x.s_natural;
+    const double of_q[] = {scale, scale * M_LOG2E, M_LOG2E, sqrt(scale)}, of_s[] = {1, s, s * M_LOG2E};
+    switch (search->sample->channel) {
+    case asc_s:
+        propose_scaled(search, asc_q, of_q, 4, halves, 2);
+        propose_scaled(search, asc_k, of_q, 4, halves, 2);
+        break;
+    case asc_m:
+    case asc_p:
+        propose_scaled(search, asc_s, of_s, 3, halves, 2);
+        break;
+    case asc_l:
+    case asc_u:
+        propose_scaled(search, asc_p, limits, 6, codes, 3);
+        break;
+    default:
+        break;
+    }
+}
+
+/* U is rounded before it is divided by l. */
+static void propose_narrow_u(struct search *search)
+{
+    struct rule rule = rule_new(RULE_OPERAND);
+    rule.rows.operand = asc_u;
+    rule.cost = 5;
+    for (int i = 0; i < 4; i++) {
+        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.cuts = i / 2;
+        rule_try(search, &rule);
+    }
+}
+
 static void propose_cap(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -395,12 +454,17 @@ void propose_edits(struct search *search)
         propose_operand(search, asc_v);
         break;
     case asc_o:
+        propose_narrow_u(search);
+        propose_sink(search);
+        break;
     case asc_lse:
         propose_sink(search);
         break;
     default:
         break;
     }
+    if (!search_is_settled(search))
+        propose_scaled_operands(search);
 }
 
 /* Whether most of what is wrong is near what it should be, or beyond all numbers: what f16 makes of a sum. */
@@ -566,6 +630,24 @@ static void propose_unshifted(struct search *search)
     rule.frame = FRAME_UNSHIFTED;
     if (search->sample->channel == asc_o)
         rule_try(search, &rule);
+    for (int frame = FRAME_OFF_M; frame <= FRAME_ON_LSE && search->sample->channel == asc_lse; frame++) {
+        rule.frame = (enum frame)frame;
+        rule_try(search, &rule);
+    }
+}
+
+/* What splits leave is stored in a narrow type. */
+static void propose_narrow_splits(struct search *search)
+{
+    for (int i = 0; i < 12; i++) {
+        struct rule rule = merged_as(1, 0);
+        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.cuts = i >= 6;
+        rule.narrow_lse = (i / 2 % 3 + 1) & 1;
+        rule.narrow_output = (i / 2 % 3 + 1) & 2;
+        if (!rule.narrow_output || search->sample->channel == asc_o)
+            rule_try(search, &rule);
+    }
 }
 
 enum { SPLITS_TRIED = 64 };
@@ -598,6 +680,24 @@ static void propose_mixed(struct search *search, const struct map *map)
         rule.stays = (enum stays)(i / 2 / TOTALS);
         rule.cost += 8 + log2(STAYS * TOTALS * 2);
         if (!(rule.by_m && rule.total == TOTAL_ALONE) && !splits_are_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
+/* What a split weighs, or its maximum or sum alone, is another split's: everywhere, or in the weights of outputs or
+   their sum alone; of all splits, or of all but one, or of one alone. */
+static void propose_mixed_splits(struct search *search, const struct map *map)
+{
+    const bool is_lse = search->sample->channel == asc_lse;
+    for (int i = 1; i < STAYS * TOTALS * TAKENS; i++) {
+        struct rule rule = merged_as(1, 0);
+        rule.of_items = true;
+        rule.map = *map;
+        rule.taken = (enum taken)(i % TAKENS);
+        rule.total = (enum total)(i / TAKENS % TOTALS);
+        rule.stays = (enum stays)(i / TAKENS / TOTALS);
+        rule.cost += 4 + log2(STAYS * TOTALS * TAKENS);
+        if (is_lse ? !rule.total && !rule.stays : !splits_are_hopeless(search, &rule))
             rule_try(search, &rule);
     }
 }
@@ -666,12 +766,21 @@ static void propose_items(struct search *search)
         if (from == 1)
             rule_try(search, &rule);
     }
-    static const struct map maps[] = {{.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
-                                      {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
-                                      {.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1}};
+    enum { MAPS = 8, FLIPS = 4 };
+    struct map maps[MAPS + FLIPS] = {{.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1},
+                                     {.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
+                                     {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
+                                     {.kind = MAP_FIXED, .a = 0},   {.kind = MAP_FIXED, .a = -1}};
+    size_t n = MAPS;
+    for (int i = 0; 1 << i < splits && i < FLIPS; i++) {
+        maps[n] = map_of_bits(map_bits_for(splits));
+        maps[n++].flip = 1u << i;
+    }
     struct rule rule = merged_as(1, 0);
     rule.of_items = true;
-    try_merged_maps(search, rule, 4, maps, sizeof maps / sizeof maps[0]);
+    try_merged_maps(search, rule, 4, maps, n);
+    for (size_t i = 2; i < n && splits <= 1 << FLIPS && search->best.kind == RULE_NONE; i++)
+        propose_mixed_splits(search, &maps[i]);
 }
 
 void propose_splits(struct search *search)
@@ -699,6 +808,7 @@ void propose_splits(struct search *search)
         if (search->sample->channel == asc_o)
             rule_try(search, &rule);
     }
+    propose_narrow_splits(search);
     propose_other_rows(search, t->c->br);
     if (search->best.kind == RULE_NONE)
         propose_workspace(search);

@@ -70,6 +70,20 @@ static void try_variants(struct search *search, enum asc_channel operand)
         rule.turned.times = times[i];
         try_if_any(search, &rule);
     }
+    for (int i = 0; i < 6; i++) {
+        struct rule rule = own;
+        rule.turned.quarters = i % 3 == 2 ? 2 : i % 3 * 2 - 1;
+        rule.turned.times = i < 3 ? -1 : 1;
+        rule.cost += 2;
+        try_if_any(search, &rule);
+    }
+    for (int i = 2; i < 2 * NARROW_ROPES; i++) {
+        struct rule rule = own;
+        rule.turned.narrow = (enum narrow_rope)(i / 2);
+        rule.turned.narrow_type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.cost += 2;
+        rule_try(search, &rule);
+    }
     for (int reuse = REUSE_FIRST; reuse <= REUSE_SECOND; reuse++) {
         struct rule rule = own;
         rule.turned.reuse = (enum reuse)reuse;

@@ -113,10 +113,14 @@ static void propose_reading_of(struct search *search, enum asc_channel operand)
     struct rule rule = rule_new(RULE_SCALE);
     rule.rows.operand = rule.rows.tensor = operand;
     rule.cost = 4;
-    for (int i = SCALE_AS_IT_IS + 1; i < SCALE_READINGS && coding->scale_type != ASC_SCALE_F32; i++) {
+    const bool is_f32 = coding->scale_type == ASC_SCALE_F32;
+    for (int i = is_f32 ? SCALE_IN_F16 : SCALE_AS_IT_IS + 1; i < (is_f32 ? SCALE_READINGS : SCALE_IN_F16); i++) {
         rule.scale_reading = (enum scale_reading)i;
-        if (i != (is_e8m0 ? SCALE_AS_E8M0 : SCALE_AS_E4M3) &&
-            (is_e8m0 ? i < SCALE_OF_BLOCK : i < SCALE_BIAS_126 || i > SCALE_BIAS_128))
+        if (is_f32) {
+            if (!rule_is_hopeless(search, &rule))
+                rule_try(search, &rule);
+        } else if (i != (is_e8m0 ? SCALE_AS_E8M0 : SCALE_AS_E4M3) &&
+                   (is_e8m0 ? i < SCALE_OF_BLOCK : i < SCALE_BIAS_126 || i > SCALE_BIAS_128))
             rule_try(search, &rule);
     }
 }
@@ -313,6 +317,31 @@ static void propose_tiled(struct search *search, struct rule rule)
     rule_try(search, &rule);
 }
 
+/* Scales are looked up as if each stood for another number of rows and elements, or for rows further on. */
+static void propose_blocks(struct search *search, enum asc_channel operand)
+{
+    const struct coding *own = codes_of(search->sample->tiles[0].c, operand);
+    const int D = oracle_dim(search->sample->tiles[0].c, operand), dims = own->parts > 1 ? own->dims : D;
+    const int rows[] = {own->rows, 2 * own->rows, 4 * own->rows, own->rows / 2, own->rows / 4, own->dims};
+    const int cols[] = {dims, 2 * dims, 4 * dims, dims / 2, dims / 4, own->rows};
+    enum { SIZES = sizeof rows / sizeof rows[0] };
+    struct rule rule = rule_new(RULE_SCALE);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.cost = 11;
+    for (int i = 1; i < SIZES * SIZES && own->rows > 0; i++) {
+        rule.blocks = (struct blocks){.rows = rows[i % SIZES], .dims = cols[i / SIZES]};
+        if (rule.blocks.rows > 0 && rule.blocks.dims > 0 && (own->parts > 1 || i < SIZES) &&
+            (rule.blocks.rows != own->rows || rule.blocks.dims != dims))
+            rule_try(search, &rule);
+    }
+    const int plus[] = {1, -1, own->rows - 1};
+    for (int i = 0; i < 5 && own->rows > 0; i++) {
+        rule.blocks = (struct blocks){own->rows, dims, i < 3 ? plus[i] : 0, i < 3 ? 0 : plus[i - 3]};
+        if (i < 3 || own->parts > 1)
+            rule_try(search, &rule);
+    }
+}
+
 /* What is multiplied was a code and is recorded nowhere: a few places that people take. */
 static void propose_unseen(struct search *search, struct rule rule)
 {
@@ -371,6 +400,8 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         propose_lines(search, rule, told, n);
     if (n > 0 && search->best.kind != RULE_SCALE)
         propose_numbers(search, rule, told, n);
+    if (n > 0 && !(search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999))
+        propose_blocks(search, operand);
 }
 
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
@@ -491,7 +522,7 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
 void propose_quantized(struct search *search)
 {
     static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
-    static const double limits[] = {126, 127, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
+    static const double limits[] = {126, 127, 127.5, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
     const struct sample *s = search->sample;
     const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
     struct rule rule = rule_new(RULE_QUANTIZED);
@@ -512,6 +543,13 @@ void propose_quantized(struct search *search)
     if (rule.down)
         rule_try(search, &rule);
     rule.down = false;
+    for (int i = 0; i < 4; i++) {
+        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.rounds_result = i / 2;
+        rule_try(search, &rule);
+    }
+    rule.type = DTYPE_COUNT;
+    rule.rounds_result = false;
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
         for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {

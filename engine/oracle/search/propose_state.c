@@ -516,6 +516,33 @@ static void propose_narrow(struct search *search, enum vector_slot slot, enum en
         }
 }
 
+static void propose_reciprocal(struct search *search)
+{
+    struct rule rule = rule_new(RULE_VECTOR);
+    rule.slot = SLOT_L;
+    rule.entry = ENTRY_L;
+    rule.power = -1;
+    rule.cost = 5;
+    for (int type = 0; type < 2; type++) {
+        rule.type = type ? DTYPE_BF16 : DTYPE_F16;
+        rule_try(search, &rule);
+    }
+}
+
+/* An exponent is rounded to a narrow type, as it is or as that of a power of 2; then maybe the power as well. */
+static void propose_narrow_exponent(struct search *search)
+{
+    for (int i = 0; i < 8; i++) {
+        struct rule rule = rule_new(RULE_EXPONENT);
+        rule.type = i & 1 ? DTYPE_BF16 : DTYPE_F16;
+        rule.weight = i & 2 ? M_LOG2E : 1;
+        rule.rounds_result = i & 4;
+        rule.cost = 6;
+        if (!rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 /* The one row whose α or l an element of U or O has met; -1: none, or several. */
 static int row_met(const struct sample_tile *t, bool is_u, size_t i)
 {
@@ -574,6 +601,7 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_VECTOR, SLOT_M_PREV, 1, 2e-5, solve_m_prev_of_alpha);
         solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_alpha);
         propose_exponent(search);
+        propose_narrow_exponent(search);
         propose_narrow(search, SLOT_M_PREV, ENTRY_M_PREV);
         propose_narrow(search, SLOT_M, ENTRY_M);
         break;
@@ -581,6 +609,7 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_VECTOR, SLOT_M, 1, 2e-5, solve_m_of_p);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-5, solve_ratio);
         propose_exponent(search);
+        propose_narrow_exponent(search);
         propose_narrow(search, SLOT_M, ENTRY_M);
         break;
     case asc_l:
@@ -606,6 +635,7 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-3, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-3, solve_reciprocal);
         propose_narrow(search, SLOT_L, ENTRY_L);
+        propose_reciprocal(search);
         propose_dealt(search, SLOT_L, ENTRY_L);
         break;
     case asc_lse:

@@ -320,11 +320,12 @@ static bool makes_difference(const struct sample_tile *t, const struct rule *rul
 static void propose_exchanges(struct search *search, struct rule rule)
 {
     const struct sample *s = search->sample;
+    const bool is_l = s->channel == asc_l;
     const struct sample_tile *t = NULL;
     const int bits = rule.keys.a + map_bits_for(s->tiles[0].c->br);
     for (int k = 0; k < s->n && !t; k++)
-        if (wrong_cells(&s->tiles[k]) && !s->tiles[k].next_alpha && s->tiles[k].x.pv_p.value &&
-            s->tiles[k].x.of[asc_v].value)
+        if (wrong_cells(&s->tiles[k]) && !s->tiles[k].next_alpha &&
+            (is_l || (s->tiles[k].x.pv_p.value && s->tiles[k].x.of[asc_v].value)))
             t = &s->tiles[k];
     if (!t || bits > MAP_BIT_COUNT)
         return;
@@ -334,9 +335,17 @@ static void propose_exchanges(struct search *search, struct rule rule)
             rule.map = map_of_bits(bits);
             rule.map.flip = other == key ? 1u << key : 0;
             map_exchange(&rule.map, key, other);
-            if (makes_difference(t, &rule))
+            if (is_l || makes_difference(t, &rule))
                 rule_try(search, &rule);
         }
+}
+
+static bool row_is_wrong(const struct sample_tile *t, int row)
+{
+    for (int col = 0; col < t->cols; col++)
+        if (t->cell[(size_t)row * (size_t)t->cols + (size_t)col] == CELL_WRONG)
+            return true;
+    return false;
 }
 
 static void propose_weight(struct search *search)
@@ -352,11 +361,13 @@ static void propose_weight(struct search *search)
     for (int k = 0; k < s->n && n < PAIRS; k++) {
         const struct sample_tile *t = &s->tiles[k];
         double *p = search_room(search, (size_t)t->c->bc * (size_t)t->c->br * sizeof *p);
-        if (p && t->cell[0] != CELL_SILENT && solve_p(search, t, p)) {
+        if (p && wrong_cells(t) && t->cell[0] != CELL_SILENT && solve_p(search, t, p)) {
             const int all = t->rows * t->x.cols;
             for (int tried = 0; tried < PAIRS && n < PAIRS; tried++) {
                 random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
                 const int i = (int)(random >> 33) % all;
+                if (!row_is_wrong(t, i / t->x.cols)) /* it would tell of another map */
+                    continue;
                 const int at = find_weight(t, p[i % t->x.cols * t->rows + i / t->x.cols]), C = t->x.cols;
                 if (at >= 0)
                     pairs[n++] = (struct pair){((i / C) << keys) + i % C, ((at / C) << keys) + at % C};
@@ -495,6 +506,11 @@ void propose_weights(struct search *search)
         }
         if (search->sample->channel == asc_u)
             propose_weight(search);
+        if (search->sample->channel == asc_l && search->best.kind == RULE_NONE) {
+            struct rule rule = rule_new(RULE_WEIGHT);
+            rule.keys.a = map_bits_for(search->sample->tiles[0].c->bc);
+            propose_exchanges(search, rule);
+        }
         break;
     default:
         break;

@@ -78,10 +78,19 @@ static double code_at(const struct rule *rule, enum dtype type, double y)
     return rule_rounded(&cut, y);
 }
 
+/* What is rounded to a code: in arithmetic of a narrow type the quotient, or the product with the reciprocal. */
+static double quotient(const struct rule *rule, double x, double scale)
+{
+    if (rule->type == DTYPE_COUNT)
+        return x / scale;
+    return bound_round(rule->type, rule->rounds_result ? x * bound_round(rule->type, 1 / scale) : x / scale);
+}
+
 /* As codes_load() has it: a quotient so near an edge that its rounding decides may become either code. */
 static double code_of(const struct rule *rule, enum dtype type, double y, double *half)
 {
-    const double off = 8 * BOUND_U * fabs(y), low = code_at(rule, type, y - off), high = code_at(rule, type, y + off);
+    const double off = rule->type == DTYPE_COUNT ? 8 * BOUND_U * fabs(y) : 0; /* it lies on an edge itself */
+    const double low = code_at(rule, type, y - off), high = code_at(rule, type, y + off);
     *half = fabs(high - low) / 2;
     return (low + high) / 2;
 }
@@ -148,7 +157,7 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
             const double x =
                 dtype_load(source->rows.dtype, source->rows.data, (size_t)(row * source->rows.row_stride + d));
             double half = 0;
-            want[i] = code_of(rule, codes_type(source->coding.quantized), x / scale, &half) * back;
+            want[i] = code_of(rule, codes_type(source->coding.quantized), quotient(rule, x, scale), &half) * back;
             /* As codes_load() has it, and the factor's rounding. */
             bound[i] = half * back + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
             if (ch == asc_q)
@@ -187,6 +196,9 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     else if (rule->is_signed)
         snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
                  rule->wraps ? ", and a code that is too small wraps around" : "");
+    else if (rule->type != DTYPE_COUNT)
+        snprintf(out, bytes, "codes of %s are made in %s: %s, is rounded to it first", stage, dtype_name(rule->type),
+                 rule->rounds_result ? "1 / scale, and what it gives" : "what is divided by the scale");
     else if (rule->down)
         snprintf(out, bytes, "codes of %s are rounded down, not to the nearest", stage);
     else if (rule->cuts && rule->plus != 0)
@@ -200,7 +212,7 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
         snprintf(out, bytes, "%s has a scale for %s where it should be for %s", stage, share, wanted);
     else if (fabs(rule->factor - 1) > 1e-6)
         snprintf(out, bytes, "scales of %s are amax / %g where they should be amax / %g%s", stage,
-                 rint(limit / rule->factor), rint(limit),
+                 rint(2 * limit / rule->factor) / 2, rint(limit),
                  rule->wraps ? ", and a code that is too large wraps around" : "");
     else
         snprintf(out, bytes, "codes of %s that are too large wrap around", stage);

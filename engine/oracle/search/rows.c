@@ -337,9 +337,32 @@ static double scale_read(const struct coding *coding, enum scale_reading reading
         return tensor;
     case SCALE_BLOCK_TWICE:
         return scale;
+    case SCALE_IN_F16:
+        return bound_round(DTYPE_F16, scale) / scale;
+    case SCALE_IN_BF16:
+        return bound_round(DTYPE_BF16, scale) / scale;
+    case SCALE_IN_E4M3:
+        return bound_round(DTYPE_E4M3, scale) / scale;
+    case SCALE_POWER_NEAREST:
+        return exp2(rint(log2(scale))) / scale;
+    case SCALE_POWER_ABOVE:
+        return exp2(ceil(log2(scale))) / scale;
+    case SCALE_POWER_BELOW:
+        return exp2(floor(log2(scale))) / scale;
     default:
         return 1;
     }
+}
+
+/* The scale that stands at the rule's number; NaN: there is none. */
+static double scale_counted(const struct search *search, const struct rule *rule, const struct source *own, int row,
+                            int col)
+{
+    const struct blocks *by = &rule->blocks;
+    const int of_head = own->coding.groups * own->coding.parts, r = row + by->row_plus, d = col + by->dim_plus;
+    const int at = own->head * of_head + (r < 0 ? 0 : r) / by->rows * own->coding.parts + (d < 0 ? 0 : d) / by->dims;
+    const struct source *from = source_of(search, own->of, at / of_head);
+    return is_coded(from) ? (double)from->coding.scale[at % of_head] : NAN;
 }
 
 /* What the rule makes of the scale of element `col` of an operand's row, over what it is; NaN: there is no such one. */
@@ -357,6 +380,8 @@ static double scale_ratio(const struct search *search, const struct rule *rule, 
     const double all = scale * (double)own->coding.tensor;
     if (rule->power != 1)
         return rule->power == 0 ? 1 / all : all;
+    if (rule->blocks.rows)
+        return scale_counted(search, rule, own, row, col) / scale;
     if (rule->scale_reading != SCALE_AS_IT_IS)
         return scale_read(&own->coding, rule->scale_reading, scale);
     return scale_by(search, rule, place, head_from(search, rule, t, ch)) / scale;

@@ -126,9 +126,26 @@ struct places {
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
    is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O,
-   FRAME_UNSHIFTED: weights are f32. The weights are exp(factor lse_s + power m_s), those of row map(r), of outputs of
-   row col_map(r). */
-enum frame { FRAME_NONE, FRAME_FIRST, FRAME_LAST, FRAME_LARGEST, FRAME_LSE, FRAME_TAKEN, FRAME_UNIT, FRAME_UNSHIFTED };
+   FRAME_UNSHIFTED: weights are f32; FRAME_OFF, FRAME_ON: the largest of m_s, or lse_s, is added and that of the first
+   split was taken off, or the other way round. The weights are exp(factor lse_s + power m_s), those of row map(r), of
+   outputs of row col_map(r). */
+enum frame {
+    FRAME_NONE,
+    FRAME_FIRST,
+    FRAME_LAST,
+    FRAME_LARGEST,
+    FRAME_LSE,
+    FRAME_TAKEN,
+    FRAME_UNIT,
+    FRAME_OFF_M,
+    FRAME_ON_M,
+    FRAME_OFF_LSE,
+    FRAME_ON_LSE,
+    FRAME_UNSHIFTED
+};
+
+/* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
+enum taken { TAKEN_LSE, TAKEN_M, TAKEN_L, TAKENS };
 
 /* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the
    registers of who merges does: none, that which the column or row belongs to where they are dealt among the splits,
@@ -153,11 +170,16 @@ enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND, BEFORE_ALONE, BEFORES
    key's number among the new ones. */
 enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements the one that is turned already */
 
+enum narrow_rope { ROPE_WIDE, ROPE_NARROW_TABLE, ROPE_NARROW_ANGLE, ROPE_NARROW_BASE, NARROW_ROPES };
+
 struct turned {
     struct rope by;
+    enum narrow_rope narrow; /* what of it is rounded to narrow_type: sine and cosine, angle, angle of position 1 */
+    enum dtype narrow_type;
     enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
     int angles;       /* enum asc_rope: whose pairs the angles are counted by */
     double times;     /* how often; 0: it is not; -1: the other way */
+    int quarters;     /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
     int pitch;        /* of the table, in angles; 0: its own, or no table at all */
     bool by_row, from_first, from_key, from_new;
 };
@@ -215,6 +237,12 @@ enum half_reading {
 };
 enum { HALF_CODES = 16 };
 
+/* RULE_SCALE: that of element (row, d) of its head is number (row + row_plus) / rows * parts + (d + dim_plus) / dims;
+   rows 0: it is not counted so. */
+struct blocks {
+    int rows, dims, row_plus, dim_plus;
+};
+
 /* RULE_SCALE: what its own scale is taken to be, where it is one of e4m3 or e8m0. */
 enum scale_reading {
     SCALE_AS_IT_IS,
@@ -228,6 +256,12 @@ enum scale_reading {
     SCALE_OF_TENSOR,
     SCALE_TENSOR_TWICE,
     SCALE_BLOCK_TWICE,
+    SCALE_IN_F16, /* where it is f32: rounded to a type */
+    SCALE_IN_BF16,
+    SCALE_IN_E4M3,
+    SCALE_POWER_NEAREST, /* to a power of 2, as e8m0 has it */
+    SCALE_POWER_ABOVE,
+    SCALE_POWER_BELOW,
     SCALE_READINGS
 };
 
@@ -247,20 +281,22 @@ struct rule {
     double old_power, old_factor, new_power, new_factor;
     double limit; /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not */
     struct formula_edit formula;
-    int bias_of;                  /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
-    struct places places;         /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */
-    bool undivided, counts_empty; /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
-    int runs_on;                  /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
-    bool sum_alone;               /* and of these the sum of weights alone */
-    bool keeps_sum, keeps_output; /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
-    int largest;                  /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
-    enum frame frame;             /* RULE_SPLITS */
-    enum stays stays;             /* RULE_SPLITS */
-    enum total total;             /* RULE_SPLITS */
+    int bias_of;                    /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
+    struct places places;           /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */
+    bool undivided, counts_empty;   /* RULE_SPLITS: outputs are not divided by l; a split without keys counts */
+    int runs_on;                    /* RULE_SPLITS: of so many rows each takes in those before it; 0: none does */
+    bool sum_alone;                 /* and of these the sum of weights alone */
+    bool keeps_sum, keeps_output;   /* RULE_SPLITS: what was merged is not rescaled to a larger LSE that comes later */
+    int largest;                    /* RULE_SPLITS: this one is weighed as if its LSE were the largest; -1: none is */
+    enum frame frame;               /* RULE_SPLITS */
+    enum stays stays;               /* RULE_SPLITS */
+    enum total total;               /* RULE_SPLITS */
+    enum taken taken;               /* RULE_SPLITS, of another split */
+    bool narrow_lse, narrow_output; /* RULE_SPLITS: what splits leave is rounded to `type` */
     bool by_m;      /* RULE_SPLITS: with these, weights are exp(m), of outputs that are not divided by l */
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
-                       their end; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that its q tile has are
-                       they */
+                       their end, as MAP_FIXED does; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that
+                       its q tile has are they */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
@@ -274,11 +310,15 @@ struct rule {
     enum half_reading half;           /* RULE_HALF */
     float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
+    struct blocks blocks;             /* RULE_SCALE */
     struct turned turned;             /* RULE_TURNED */
     struct lane_bits lanes;           /* RULE_LANES */
     struct term keys;                 /* RULE_KEYS: which; RULE_WEIGHT, RULE_PLACE: keys.a bits of its map's index
                                             are the key's or column's; RULE_PLACE 0: rows and columns have maps of their own */
-    double weight; /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights */
+    double weight; /* and how often they count; RULE_SPLITS: how often O is divided by the sum of weights. Of what is
+                      rounded to `type`: it is as so many times it, and is divided by that again */
+    bool rounds_result; /* RULE_EXPONENT: the result is rounded to `type` as well. RULE_QUANTIZED: codes are products
+                           with a reciprocal, rounded as well */
     struct region region;
     struct evidence evidence;
 };
@@ -373,8 +413,12 @@ void rule_loosen(const struct sample_tile *t, const double *want, double *bound,
 /* Row r sees columns from .. to - 1 of the tile, by the search's own room. */
 void rule_sees(const struct search *search, struct operands *x, int r, int from, int to);
 
-/* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it. */
+/* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it; DTYPE_I32: to a whole number. */
 double rule_rounded(const struct rule *rule, double x);
+/* The same where x may lie so far off: a middle, and in *off half the width. */
+double rule_rounded_near(const struct rule *rule, double x, double *off);
+/* "rounded to f16", "cut off, not rounded, to whole numbers" */
+void rule_rounding(const struct rule *rule, char *out, size_t bytes);
 
 /* What a rule of one kind gives for a tile; false: it says nothing there. Its sentence, without its region. */
 typedef bool rule_gives(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,

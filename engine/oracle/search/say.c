@@ -86,8 +86,8 @@ static void say_vector(const struct sample *s, const struct rule *rule, char *ou
         [SLOT_M] = "m", [SLOT_M_PREV] = "m_prev", [SLOT_ALPHA] = "α", [SLOT_L] = "l", [SLOT_SUM] = "the sum"};
     const bool before = rule->slot == SLOT_L && s->channel == asc_l;
     if (rule->type != DTYPE_COUNT) {
-        say_add(out, bytes, "%s is rounded to %s on the way to %s", before ? "l_prev" : roles[rule->slot],
-                dtype_name(rule->type), stage);
+        say_add(out, bytes, "%s%s is rounded to %s on the way to %s", rule->power == -1 ? "1 / " : "",
+                before ? "l_prev" : roles[rule->slot], dtype_name(rule->type), stage);
         return;
     }
     if (rule->slot == SLOT_ALPHA)
@@ -195,6 +195,12 @@ static void say_sum(const struct sample *s, double a, const char *x, double b, c
 static void say_exponent(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
+    if (rule->type != DTYPE_COUNT) {
+        say_add(out, bytes, "the exponent of %s%s is rounded to %s%s", stage,
+                rule->weight == 1 ? "" : ", a power of 2,", dtype_name(rule->type),
+                rule->rounds_result ? ", and so is the power" : "");
+        return;
+    }
     say_add(out, bytes, "%s = exp(", stage);
     say_sum(s, rule->factor, s->channel == asc_p ? "s" : "m_prev", -rule->power, "m", rule->plus, out, bytes);
     say_add(out, bytes, ")%s", rule->power == 0 ? ": m is not subtracted" : "");
@@ -245,11 +251,11 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         say_add(out, bytes, "%s is %.6g%s", stage, rule->plus + 0.0, rule->masked ? " where -inf is wanted" : "");
         break;
     case RULE_ROUNDED:
+        rule_rounding(rule, row, sizeof row);
         if (rule->limit > 0)
             say_add(out, bytes, "%s is cut off at %g", stage, rule->limit);
         else
-            say_add(out, bytes, "%s is %s %s", stage, rule->cuts ? "cut off, not rounded, to" : "rounded to",
-                    dtype_name(rule->type));
+            say_add(out, bytes, "%s is %s", stage, row);
         break;
     case RULE_PLACE:
         if (s->channel == asc_u)

@@ -115,7 +115,13 @@ static void say_scale_reading(const char *operand, enum scale_reading reading, c
         [SCALE_OF_BLOCK] = "%s is used without the scale of the tensor, with that of its block alone",
         [SCALE_OF_TENSOR] = "%s is used without the scale of its block, with that of the tensor alone",
         [SCALE_TENSOR_TWICE] = "%s gets the scale of the tensor twice",
-        [SCALE_BLOCK_TWICE] = "%s gets the scale of its block twice"};
+        [SCALE_BLOCK_TWICE] = "%s gets the scale of its block twice",
+        [SCALE_IN_F16] = "the scales of %s are rounded to f16",
+        [SCALE_IN_BF16] = "the scales of %s are rounded to bf16",
+        [SCALE_IN_E4M3] = "the scales of %s are rounded to e4m3",
+        [SCALE_POWER_NEAREST] = "the scales of %s are rounded to powers of 2",
+        [SCALE_POWER_ABOVE] = "the scales of %s are rounded up to powers of 2",
+        [SCALE_POWER_BELOW] = "the scales of %s are rounded down to powers of 2"};
     say_add(out, bytes, words[reading], operand);
 }
 
@@ -130,6 +136,26 @@ static bool say_table(const struct sample *s, const struct rule *rule, char *out
     say_add(out, bytes, "scales of %s lie as %s and are read as %s, of each head", channel_label(rule->rows.operand),
             orders[right], orders[!right]);
     return true;
+}
+
+/* "row 31 gets the scale of row 32", "as if each stood for 64 elements" */
+static void say_blocks(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const struct blocks *by = &rule->blocks;
+    const struct coding *own = codes_of(s->tiles[0].c, rule->rows.operand);
+    const char *operand = channel_label(rule->rows.operand);
+    const bool other_rows = by->rows != own->rows, other_dims = own->parts > 1 && by->dims != own->dims;
+    if (by->row_plus || by->dim_plus) {
+        const int plus = by->row_plus ? by->row_plus : by->dim_plus;
+        say_add(out, bytes, "each %s of %s gets the scale of the one %d %s", by->row_plus ? "row" : "element", operand,
+                abs(plus), plus > 0 ? "behind it" : "before it");
+        return;
+    }
+    say_add(out, bytes, "scales of %s are looked up as if each stood for", operand);
+    if (other_rows)
+        say_add(out, bytes, " %d row%s, not %d", by->rows, by->rows == 1 ? "" : "s", own->rows);
+    if (other_dims)
+        say_add(out, bytes, "%s %d elements, not %d", other_rows ? ", and" : "", by->dims, own->dims);
 }
 
 void scale_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
@@ -148,6 +174,10 @@ void scale_say(const struct sample *s, const struct rule *rule, char *out, size_
     }
     if (rule->power != 1) {
         say_add(out, bytes, rule->power == 0 ? "%s is used without its scale" : "%s gets its scale twice", operand);
+        return;
+    }
+    if (rule->blocks.rows) {
+        say_blocks(s, rule, out, bytes);
         return;
     }
     if (f->paged) {
@@ -360,12 +390,11 @@ void seen_say(const struct sample *s, const struct rule *rule, char *out, size_t
 
 void weight_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    (void)s;
     if (rule->map.kind == MAP_PITCH) {
         say_add(out, bytes, "rows of P lie %d weights apart and are read %d apart on the way to U", rule->map.a,
                 rule->map.b);
         return;
     }
-    say_add(out, bytes, "P meets V with");
+    say_add(out, bytes, s->channel == asc_l ? "l is a sum of P with" : "P meets V with");
     say_bits(&rule->map, rule->keys.a, "key", out, bytes);
 }

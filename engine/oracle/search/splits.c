@@ -90,6 +90,12 @@ static struct left item_at(const struct search *search, const struct map *map, c
         to = (to + n) % n;
     else if (map->kind == MAP_CLAMPED)
         to = to < 0 ? 0 : to < n ? to : n - 1;
+    else if (map->kind == MAP_FIXED)
+        to = map->a < 0 ? n + map->a : map->a;
+    else if (map->kind != MAP_PLUS)
+        to = map_at(map, own) < n ? map_at(map, own) : -1;
+    if (map->kind != MAP_PLUS && (to < 0 || to >= n))
+        return (struct left){0};
     for (int count = n; t && (to < 0 || to >= count); count = t ? items(t, t->c->kv_splits) : 0) {
         if (to >= count)
             to -= count;
@@ -122,15 +128,23 @@ static struct left left_at(const struct search *search, const struct rule *rule,
     return (struct left){0};
 }
 
+static void set_lse(const struct rule *rule, const struct oracle_case *c, struct ending *out)
+{
+    const double offset = bound_ln_factor(c);
+    out->lse = out->m + log(out->l) - offset;
+    out->loose = bound_lse(fabs(out->m) + fabs(offset), log(out->l), out->lse) + bound_convert(out->lse) + out->loose;
+    if (rule->narrow_lse)
+        out->lse = rule_rounded_near(rule, out->lse, &out->loose);
+}
+
 /* false: the split has no key for this row. */
-static bool take_ending(struct left left, struct ending *out)
+static bool take_ending(const struct rule *rule, struct left left, struct ending *out)
 {
     const struct sample_tile *t = left.t;
     const int kv = left.kv, r = left.row;
     *out = (struct ending){.l = 1, .lse = NAN};
     if (!t)
         return true;
-    const double offset = bound_ln_factor(t->c);
     *out = (struct ending){0};
     if (kv < 0 || r < 0 || r >= t->rows)
         return false;
@@ -140,9 +154,27 @@ static bool take_ending(struct left left, struct ending *out)
         out->l += dtype_load(l->dtype, l->data, (size_t)(r * l->row_stride + lane));
     if (!(out->l > 0))
         return false;
-    out->lse = out->m + log(out->l) - offset;
-    out->loose = bound_lse(fabs(out->m) + fabs(offset), log(out->l), out->lse) + bound_convert(out->lse) +
-                 (l->cols > 1 ? bound_gamma(l->cols) : 0);
+    out->loose = l->cols > 1 ? bound_gamma(l->cols) : 0;
+    set_lse(rule, t->c, out);
+    return true;
+}
+
+/* What a split leaves by the rule: where its map leads to another one, all of that, or its maximum or sum alone. */
+static bool take_taken(const struct search *search, const struct rule *rule, const struct sample_tile *t, int split,
+                       int r, struct ending *out)
+{
+    const struct map same = {.kind = MAP_SAME};
+    struct ending own;
+    const bool has_keys = take_ending(rule, left_at(search, rule, &rule->map, t, split, r), out);
+    if (rule->taken == TAKEN_LSE || !has_keys)
+        return has_keys;
+    if (!take_ending(rule, left_at(search, rule, &same, t, split, r), &own))
+        return false;
+    const bool known = !isnan(out->lse);
+    *(rule->taken == TAKEN_M ? &out->l : &out->m) = rule->taken == TAKEN_M ? own.l : own.m;
+    out->loose = own.loose;
+    set_lse(rule, t->c, out);
+    out->lse = known ? out->lse : NAN;
     return true;
 }
 
@@ -151,7 +183,7 @@ static bool take_ending(struct left left, struct ending *out)
 static bool take_weight(const struct search *search, const struct rule *rule, const struct sample_tile *t, int split,
                         int r, struct ending *end, double *e)
 {
-    const bool has_keys = take_ending(left_at(search, rule, &rule->map, t, split, r), end);
+    const bool has_keys = take_taken(search, rule, t, split, r, end);
     const int item = items(t, split), from_end = rule->keys.a < 0 ? items(t, t->c->kv_splits) : 0;
     *e = has_keys ? rule->factor * end->lse + rule->power * end->m : 0;
     return (has_keys || (rule->counts_empty && leaves(t, split))) &&
@@ -219,7 +251,7 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
         struct ending end, own;
         double e = 0;
         const struct left left = left_at(search, rule, &rule->col_map, t, split, r);
-        if (!take_weight(search, rule, t, split, r, &end, &e) || !take_ending(left, &own))
+        if (!take_weight(search, rule, t, split, r, &end, &e) || !take_ending(rule, left, &own))
             continue;
         const struct matrix *u = left.t ? of_tile(left.t, left.kv, asc_u) : NULL;
         if (split == rule->largest)
@@ -230,9 +262,10 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
         const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
         for (int d = 0; d < D; d++) {
             const double x = u ? dtype_load(u->dtype, u->data, (size_t)(left.row * u->row_stride + d)) : NAN;
-            const double o = x / (rule->undivided ? 1 : own.l);
+            double o = x / (rule->undivided ? 1 : own.l), off = 2 * BOUND_U * fabs(o);
+            o = rule->narrow_output ? rule_rounded_near(rule, o, &off) : o;
             want[d] += w * o;
-            bound[d] += fabs(w * o) * loose;
+            bound[d] += fabs(w * o) * loose + (rule->narrow_output ? w * off : 0);
         }
     }
 }
@@ -293,7 +326,7 @@ static void merge_mixed(const struct search *search, const struct rule *rule, co
             w[moved] = exp(e - rows[sum].top) / rows[sum].sum;
             loose[moved] = weight_loose(rule, t, &ends[moved], e, rows[sum].top) + rows[sum].sum_loose / rows[sum].sum;
         }
-        if ((w[0] == 0 && w[1] == 0) || !take_ending(left, &output))
+        if ((w[0] == 0 && w[1] == 0) || !take_ending(rule, left, &output))
             continue;
         for (int d = 0; d < D; d++) {
             const int moved = !stays(rule, t, split, r, d);
@@ -353,17 +386,22 @@ static void merge_output(const struct search *search, const struct rule *rule, c
 static double frame_of(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r)
 {
     const struct map same = {.kind = MAP_SAME};
-    double frame = NAN;
+    const bool apart = rule->frame >= FRAME_OFF_M && rule->frame <= FRAME_ON_LSE;
+    double frame = NAN, first = NAN;
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end;
-        if (!take_ending(left_at(search, rule, &same, t, split, r), &end))
+        if (!take_ending(rule, left_at(search, rule, &same, t, split, r), &end))
             continue;
-        const double x = rule->frame == FRAME_LSE || rule->frame == FRAME_TAKEN ? end.lse : end.m;
+        const double x =
+            rule->frame == FRAME_LSE || rule->frame == FRAME_TAKEN || rule->frame >= FRAME_OFF_LSE ? end.lse : end.m;
+        first = isnan(first) ? x : first;
         if (rule->frame == FRAME_LAST || isnan(frame))
             frame = x;
         else if (rule->frame != FRAME_FIRST)
             frame = fmax(frame, x);
     }
+    if (apart)
+        return rule->frame == FRAME_OFF_M || rule->frame == FRAME_OFF_LSE ? frame - first : first - frame;
     return frame;
 }
 
@@ -517,34 +555,77 @@ const struct merge_formula merge_formulas[MERGE_FORMULAS] = {{M_LN2, 0, "by powe
                                                              {2, 0, "by the square of what they should"},
                                                              {-1, 0, "by the reciprocal of what they should"}};
 
+/* Of which split what is said of all holds; "": of all. */
+static void say_stays(const struct sample *s, const struct rule *rule, char *but, size_t bytes)
+{
+    static const char *const which[] = {"", "split c / %d in column c", "split r / %d in row r", "the first split",
+                                        "the last split"};
+    const bool others = rule->stays >= STAYS_OTHERS;
+    const int at = (int)rule->stays - (others ? STAYS_LAST : 0);
+    const int shared = at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols;
+    char split[48];
+    but[0] = '\0';
+    snprintf(split, sizeof split, which[at], shared / s->tiles[0].c->kv_splits);
+    if (at)
+        snprintf(but, bytes, others ? ", of %s alone," : ", but for %s,", split);
+}
+
+/* Splits of a q tile that are taken for others of it. Which of two that meet is out of place nothing tells. */
+static void say_other_split(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    static const char *const taken[TAKENS] = {"weight", "m", "l"}, *const rest[TAKENS] = {"", "the l", "the m"};
+    static const char *const where[TOTALS] = {"", ", though not in the sum of weights",
+                                              ", in the sum of weights alone"};
+    const bool weights = rule->map.kind != MAP_SAME, outputs = rule->col_map.kind != MAP_SAME;
+    const struct map *map = weights ? &rule->map : &rule->col_map;
+    const bool of_sum = s->channel == asc_lse || rule->total == TOTAL_ALONE, of_l = rule->total != TOTAL_OWN;
+    char other[96], but[64], met[64];
+    say_stays(s, rule, but, sizeof but);
+    if (map->kind == MAP_FIXED)
+        snprintf(other, sizeof other, "the %s split", map->a < 0 ? "last" : "first");
+    else if (map->kind == MAP_ROTATED || map->kind == MAP_CLAMPED)
+        snprintf(other, sizeof other, "the %s split, %s,", map->a > 0 ? "next" : "previous",
+                 map->kind == MAP_CLAMPED ? "where there is one" : "counted round");
+    else
+        map_words(map, "i", other, sizeof other);
+    if (rule->taken == TAKEN_LSE || !(of_l || of_sum))
+        snprintf(met, sizeof met, "the %s", outputs ? "weight" : of_sum ? "place" : "output");
+    else
+        snprintf(met, sizeof met, "%s%s", rest[rule->taken], of_sum ? "" : " and the output");
+    snprintf(out, bytes, "the %s of %s%s %s %s of split i%s where splits are merged%s",
+             weights && outputs ? "weight and output"
+             : outputs          ? "output"
+                                : taken[rule->taken],
+             map->kind == MAP_BITS ? "split " : "", other, weights && outputs ? "take" : "meets",
+             weights && outputs ? "the place" : met, but, where[rule->total]);
+}
+
 static void say_mixed(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const whose[TOTALS] = {
         "the splits' weights%s are%s those of row %s where row r is merged",
         "the splits' weights%s, divided by the sum of row r, are%s those of row %s where row r is merged",
         "the splits' weights%s are%s divided by the sum of row %s where row r is merged"};
-    static const char *const which[] = {"", "split c / %d in column c", "split r / %d in row r", "the first split",
-                                        "the last split"};
-    const bool others = rule->stays >= STAYS_OTHERS;
-    const int at = (int)rule->stays - (others ? STAYS_LAST : 0);
-    const int shared = at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols;
-    char row[96], split[48], but[64] = "";
+    char row[96], but[64];
     map_words(&rule->map, "r", row, sizeof row);
-    snprintf(split, sizeof split, which[at], shared / s->tiles[0].c->kv_splits);
-    if (at)
-        snprintf(but, sizeof but, others ? ", of %s alone," : ", but for %s,", split);
+    say_stays(s, rule, but, sizeof but);
     snprintf(out, bytes, whose[rule->total], rule->by_m ? " exp(m) / Σ exp(m) l" : "", but, row);
 }
 
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    static const char *const frames[] = {[FRAME_NONE] = "",
-                                         [FRAME_FIRST] = "; m of the first split is added",
-                                         [FRAME_LAST] = "; m of the last split is added",
-                                         [FRAME_LARGEST] = "; the largest m is added once more",
-                                         [FRAME_LSE] = "",
-                                         [FRAME_TAKEN] = "; the largest LSE is taken off, and not added again",
-                                         [FRAME_UNIT] = ""};
+    static const char *const frames[] = {
+        [FRAME_NONE] = "",
+        [FRAME_FIRST] = "; m of the first split is added",
+        [FRAME_LAST] = "; m of the last split is added",
+        [FRAME_LARGEST] = "; the largest m is added once more",
+        [FRAME_LSE] = "",
+        [FRAME_TAKEN] = "; the largest LSE is taken off, and not added again",
+        [FRAME_UNIT] = "",
+        [FRAME_OFF_M] = "; m of the first split is taken off, the largest is added",
+        [FRAME_ON_M] = "; the largest m is taken off, that of the first split is added",
+        [FRAME_OFF_LSE] = "; the LSE of the first split is taken off, the largest is added",
+        [FRAME_ON_LSE] = "; the largest LSE is taken off, that of the first split is added"};
     const char *by = NULL;
     char row[96], number[96], other[128];
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
@@ -588,6 +669,17 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
     } else if (rule->keys.condition == NOT) {
         snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
+    } else if (rule->narrow_lse || rule->narrow_output) {
+        rule_rounding(rule, row, sizeof row);
+        snprintf(out, bytes, "the %s of the splits %s %s before the merge",
+                 !rule->narrow_lse     ? "outputs"
+                 : rule->narrow_output ? "outputs and LSE"
+                                       : "LSE",
+                 rule->narrow_lse && !rule->narrow_output ? "is" : "are", row);
+    } else if (rule->of_items &&
+               (rule->taken || is_mixed(rule) || rule->map.kind == MAP_BITS || rule->map.kind == MAP_FIXED ||
+                rule->col_map.kind == MAP_BITS || rule->col_map.kind == MAP_FIXED)) {
+        say_other_split(s, rule, out, bytes);
     } else if (is_mixed(rule)) {
         say_mixed(s, rule, out, bytes);
     } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {

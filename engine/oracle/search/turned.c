@@ -6,6 +6,7 @@
 #include "engine/oracle/values.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The angle of pair i at a position. A table that is read at another pitch gives that of another position. */
@@ -15,7 +16,8 @@ static double angle(const struct turned *how, const struct rope *own, double pos
         const double at = position * how->pitch + i, row = floor(at / (own->dim / 2));
         return row * pow(own->base, -2 * (at - row * (own->dim / 2)) / own->dim);
     }
-    return position * pow(how->by.base, -2.0 * i / how->by.dim);
+    const double first = pow(how->by.base, -2.0 * i / how->by.dim);
+    return position * (how->narrow == ROPE_NARROW_BASE ? bound_round(how->narrow_type, first) : first);
 }
 
 void turned_row(const struct turned *how, const struct rope *own, double position, const double *x, int n, double *out)
@@ -30,9 +32,14 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
                       at = how->angles == how->by.kind    ? i
                            : how->angles == ASC_ROPE_HALF ? d % pairs
                                                           : d / 2;
-            const double by = how->times * angle(how, own, position, at);
+            const double wide = how->times * angle(how, own, position, at) + how->quarters * M_PI_2;
+            const double by = how->narrow == ROPE_NARROW_ANGLE ? bound_round(how->narrow_type, wide) : wide;
+            const double both[] = {cos(by), sin(by)};
+            const bool narrow = how->narrow == ROPE_NARROW_TABLE;
+            const double c = narrow ? bound_round(how->narrow_type, both[0]) : both[0],
+                         s = narrow ? bound_round(how->narrow_type, both[1]) : both[1];
             const double other = (how->reuse && turn ? out : x)[pair[!k]];
-            out[d] = x[d] * cos(by) + (k ? 1 : -1) * other * sin(by);
+            out[d] = x[d] * c + (k ? 1 : -1) * other * s;
         }
     }
 }
@@ -162,12 +169,22 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     SAY("turned");
     if (of == asc_v)
         SAY(" by RoPE, as Q and K alone should be");
-    if (how->times == -1)
+    if (how->quarters)
+        SAY(how->times == -1 && how->quarters == 1 ? " with sine and cosine exchanged" : " by %d° %s than by %s",
+            90 * abs(how->quarters), how->quarters > 0 ? "more" : "less",
+            how->times == -1 ? "minus its angle" : "its angle");
+    else if (how->times == -1)
         SAY(" the other way, by minus the angle");
     else if (how->times == 2 || how->times == 3)
         SAY(how->times == 2 ? " twice" : " three times");
     else if (how->times != 1)
         SAY(" by %g of the angle", how->times);
+    if (how->narrow)
+        SAY(" by %s rounded to %s",
+            how->narrow == ROPE_NARROW_TABLE   ? "sines and cosines that are"
+            : how->narrow == ROPE_NARROW_ANGLE ? "an angle that is"
+                                               : "angles of which those of position 1 are",
+            dtype_name(how->narrow_type));
     if (how->reuse)
         SAY(" in place: the %s element of each pair is made of the %s one that is turned already",
             how->reuse == REUSE_FIRST ? "second" : "first", how->reuse == REUSE_FIRST ? "first" : "second");
