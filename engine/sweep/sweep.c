@@ -244,8 +244,7 @@ const struct sweep_point *sweep_smallest(const struct sweep *s, enum sweep_resul
 {
     const struct sweep_point *least = NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (s->point[i].result == result &&
-            (!least || sweep_point_size(s, &s->point[i]) < sweep_point_size(s, least)))
+        if (s->point[i].result == result && (!least || sweep_point_size(s, &s->point[i]) < sweep_point_size(s, least)))
             least = &s->point[i];
     return least;
 }
