@@ -70,7 +70,7 @@ static void found_words(const struct session *s, char *out, size_t bytes)
         if (j->summary.unvisited)
             add(words, sizeof words, "", "tiles skipped");
         for (int i = 0; i < j->n_findings; i++)
-            add(words, sizeof words, "", finding_word(&j->findings[i], s->run.trace));
+            add(words, sizeof words, "", finding_says(&j->findings[i], s->run.trace));
         add(out, bytes, "", words[0] ? words : findings_unknown(j));
     }
     reports_words(s->run.trace, words, sizeof words);

@@ -267,7 +267,7 @@ static void write_sweeps(char *const *files, const struct sweep of[2], const str
 {
     FILE *out = text_out();
     char line[SWEEP_LINE_BYTES];
-    const struct sweep_point *least = sweep_smallest(differ);
+    const struct sweep_point *least = sweep_smallest(differ, SWEEP_FAIL);
     for (int i = 0; i < 2; i++) {
         text_inline(out, "%s: %s%s%zu points%s%s", files[i], strcmp(files[i], of[i].kernel) ? of[i].kernel : "",
                     strcmp(files[i], of[i].kernel) ? ", " : "", of[i].n, of[i].error ? ", ended by an error: " : "",

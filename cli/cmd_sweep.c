@@ -5,6 +5,7 @@
 #include "cli/trial.h"
 #include "engine/base/clock.h"
 #include "engine/base/json_memory.h"
+#include "engine/base/leftovers.h"
 #include "engine/base/path.h"
 #include "engine/base/replace.h"
 #include "engine/build/cache.h"
@@ -335,7 +336,42 @@ static int by_build(const void *a, const void *b)
 
 static int save_file(const struct sweeping *w, struct err *err)
 {
-    return w->output ? sweep_write(&w->sweep, w->output, err) : 0;
+    char name[300], words[400];
+    if (!w->output)
+        return 0;
+    if (sweep_write(&w->sweep, w->output, err) != 0)
+        return -1;
+    snprintf(words, sizeof words, "stopped; %s has the points that ran",
+             text_name(w->output, strlen(w->output), name, sizeof name));
+    leftovers_say(words);
+    return 0;
+}
+
+/* Whether the smallest point of a result has it again. What cannot be run again is left as it is. */
+static void run_again(struct sweeping *w, enum sweep_result result)
+{
+    enum { AGAIN = 3 };
+    const struct sweep_point *least = sweep_smallest(&w->sweep, result);
+    struct sweep_point *p = least ? &w->sweep.point[least - w->sweep.point] : NULL;
+    char found[TRIAL_FOUND_BYTES];
+    if (!p)
+        return;
+    int runs = 1, failed = result == SWEEP_FAIL;
+    for (int i = 0; i < AGAIN && !trial_spent(&w->watch); i++) {
+        struct scenario now;
+        struct err err = {0};
+        if (sweep_apply(&w->sweep, p, &w->base, &now, &err) != 0)
+            return;
+        const int wrong = trial_run(&w->watch, w->s, &now, found, &err);
+        if (wrong < 0 && err.code != ERR_RUN)
+            return;
+        failed += wrong != 0;
+        runs++;
+    }
+    if (failed && failed < runs) {
+        p->runs = runs;
+        p->runs_failed = failed;
+    }
 }
 
 /* The points in rounds; in a round, those of one build one after the other. */
@@ -379,6 +415,10 @@ static int run_points(struct sweeping *w, struct err *err)
         }
     }
     free(order);
+    if (!ended && !failed) {
+        run_again(w, SWEEP_FAIL);
+        run_again(w, SWEEP_OK);
+    }
     text_progress("");
     return failed;
 }
@@ -437,7 +477,7 @@ static void write_rest(const struct sweep *s, enum sweep_result result)
 static void write_text(const struct sweep *s)
 {
     char line[SWEEP_LINE_BYTES];
-    const struct sweep_point *least = sweep_smallest(s);
+    const struct sweep_point *least = sweep_smallest(s, SWEEP_FAIL);
     text_inline(text_out(), "%s: %zu of %.0f points", s->kernel, s->n, s->grid);
     if (s->shards)
         fprintf(text_out(), ", shard %d of %d", s->shard, s->shards);

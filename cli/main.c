@@ -65,6 +65,9 @@ int main(int argc, char **argv)
             fprintf(text_out(), "attnscope %s\n", options_version);
         return end(0, &err);
     }
+    /* Those that others start are stopped with them, and the debugger has its own Ctrl-C. */
+    if (options.command != COMMAND_OPEN && options.command != COMMAND_KEEP && options.command != COMMAND_SERVE)
+        leftovers_say("stopped");
     int status = functions[options.command](&options, &err);
     if (status >= 0 && file_map_check(NULL, &err) != 0)
         status = -1;

@@ -283,6 +283,12 @@ static int take(enum option_id option, const char *value, struct options *o, str
     case OPTION_EXACT:
         o->exact = true;
         return 0;
+    case OPTION_CSV:
+        o->csv = true;
+        return 0;
+    case OPTION_NCU:
+        o->ncu = value;
+        return 0;
     case OPTION_JUNIT:
         o->junit = value;
         return 0;

@@ -33,6 +33,8 @@ struct option_words {
 
 struct options {
     enum command command;
+    const char *ncu; /* NULL: not given */
+    bool csv;
     bool help, version, ascii, text, json, exact, all, checks, bias, no_retry, rerun, times, merge, yes, list;
     int repeat;           /* launches that bench times */
     int rank;             /* kernels that bench lists; 0: not given */

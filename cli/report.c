@@ -128,9 +128,9 @@ static void write_causes(const struct session *s, char *out, size_t bytes)
     const struct judgement *j = s->run.judgement;
     size_t used = 0;
     for (int i = 0; i < j->n_findings && used < bytes; i++)
-        if (finding_word(&j->findings[i], s->run.trace)[0])
+        if (finding_says(&j->findings[i], s->run.trace)[0])
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "",
-                                     finding_word(&j->findings[i], s->run.trace));
+                                     finding_says(&j->findings[i], s->run.trace));
 }
 
 void report_found(const struct session *s, char out[REPORT_WORDS_BYTES])

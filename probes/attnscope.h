@@ -2,19 +2,29 @@
    compiled by nvcc (CUDA 12.4 or later, C++17) for the GPU, and by a C++ compiler behind the CPU executor's
    simt_device.h for the CPU. Probes may stand in several files of one program.
 
-     ASC_AT(b, h, qt);                                      this block works on batch b, head h, q tile qt
-     ASC_AT(bh, qt);                                        the same, of heads counted through the batches
-     ASC_AT_ROWS(b, r, rows, head, query);                  this block's tile has rows of several heads: row r, 0 ..
-   rows - 1, is query `query` of head `head` ASC_RECORD(ch, kv_tile, i, n, row, col, value);        each thread has n
-   values; row, col and value are those of value i, 0 .. n - 1 ASC_RECORD_ROW(ch, kv_tile, row, records, value); each
-   thread has the value of a row, or a copy of it; the one where `records` is true records it ASC_RECORD_SHARED(ch,
-   kv_tile, r, rows, c, cols, value);  the block's threads share the work; value is that of row r, 0 .. rows - 1, and
-   column c, 0 .. cols - 1 ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);  the
-   same by a part of the block, whose threads are 0 .. threads - 1; barrier is an expression in which they wait for each
-   other ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);  each warp has an accumulator that begins at (row0,
-   col0) ASC_RECORD_ROWS(ch, kv_tile, row0, values);            each thread has the values of its two rows of mma.m16n8:
-   the four lanes of a row have copies ASC_RECORD_LANES(ch, kv_tile, row0, values);           the same, but they have
-   partial sums (l_lanes = 4)
+     ASC_AT(b, h, qt);        this block works on batch b, head h, q tile qt
+     ASC_AT(bh, qt);          the same, of heads counted through the batches
+     ASC_AT_ROWS(b, r, rows, head, query);
+                              this block's tile has rows of several heads: row r, 0 .. rows - 1, is query `query` of
+                              head `head`
+     ASC_RECORD(ch, kv_tile, i, n, row, col, value);
+                              each thread has n values; row, col and value are those of value i, 0 .. n - 1
+     ASC_RECORD_ROW(ch, kv_tile, row, records, value);
+                              each thread has the value of a row, or a copy of it; the one where `records` is true
+                              records it
+     ASC_RECORD_SHARED(ch, kv_tile, r, rows, c, cols, value);
+                              the block's threads share the work; value is that of row r, 0 .. rows - 1, and column c,
+                              0 .. cols - 1
+     ASC_RECORD_SHARED_BY(ch, kv_tile, r, rows, c, cols, thread, threads, barrier, value);
+                              the same by a part of the block, whose threads are 0 .. threads - 1; barrier is an
+                              expression in which they wait for each other
+     ASC_RECORD_FRAGMENT(ch, kv_tile, row0, col0, fragment);
+                              each warp has an accumulator that begins at (row0, col0)
+     ASC_RECORD_ROWS(ch, kv_tile, row0, values);
+                              each thread has the values of its two rows of mma.m16n8: the four lanes of a row have
+                              copies
+     ASC_RECORD_LANES(ch, kv_tile, row0, values);
+                              the same, but they have partial sums (l_lanes = 4)
 
      ASC_VALUES((name, cols), (name, cols, type));          values of the kernel's own, declared outside of functions
      ASC_VALUE(name, kv_tile, row, col, value);             this thread has one of them

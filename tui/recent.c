@@ -4,6 +4,7 @@
 #include "engine/session/session.h"
 #include "tui/config.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,11 +139,21 @@ const struct recent_entry *recent_find(const struct recent *r, const char *path,
     return other;
 }
 
+/* What tells entries of one file apart comes soon: "my.cu  batch=1 heads=8", by the folder that one is in, and without
+   sections, which no two of these keys need. */
 void recent_words(const struct recent_entry *e, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s%s%s", e->path, e->set[0] ? "  " : "", e->set);
-    for (char *c = out; *c; c++)
-        *c = *c == '\n' ? ' ' : *c;
+    char here[PATH_MAX];
+    const size_t n = getcwd(here, sizeof here) ? strlen(here) : 0;
+    const char *path = n > 1 && strncmp(e->path, here, n) == 0 && e->path[n] == '/' ? e->path + n + 1 : e->path;
+    size_t used = (size_t)snprintf(out, bytes, "%s", path);
+    for (const char *line = e->set; *line && used < bytes;) {
+        const int all = (int)strcspn(line, "\n");
+        const char *key = strncmp(line, "shape.", 6) == 0 ? line + 6 : line;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.*s", line == e->set ? "  " : " ",
+                                 all - (int)(key - line), key);
+        line += all + (line[all] == '\n');
+    }
 }
 
 /* The folder that a path lies in, and those above it. */

@@ -159,9 +159,7 @@ static int *choose_slots(const struct bundle_subject *of, uint64_t slot_bytes, i
 
 static int slot_size(const struct trace *t, uint64_t *bytes, struct err *err)
 {
-    struct layout_types types = {.o = t->layout.o.dtype};
-    for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        types.channel[ch] = t->layout.channel[ch].dtype;
+    const struct layout_types types = layout_types_of(&t->layout);
     return layout_slot_bytes(&t->problem, &t->plan, &types, bytes, err);
 }
 

@@ -105,11 +105,11 @@ int feed_trace_with(const struct trace *run, const struct trace_inputs *inputs, 
                     struct err *err)
 {
     const struct layout *l = &run->layout;
-    struct layout_types types = {.o = l->o.dtype, .writers = layout_keeps_writers(l)};
+    struct layout_types types = layout_types_of(l);
     struct asc_problem problem = run->problem;
     enum dtype f32;
     for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
-        types.channel[ch] = channels & 1u << ch ? l->channel[ch].dtype : -1;
+        types.channel[ch] = channels & 1u << ch ? types.channel[ch] : -1;
     problem.sink = trace_tensor(run, 's', &f32);
     problem.alibi = trace_tensor(run, 'a', &f32);
     problem.bias = trace_tensor(run, 'b', &f32);

@@ -109,9 +109,7 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
     if (!failed) {
         const struct layout *l = &t->layout;
         uint64_t slot_bytes = 0;
-        struct layout_types types = {.o = l->o.dtype};
-        for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
-            types.channel[ch] = l->channel[ch].dtype;
+        const struct layout_types types = layout_types_of(l);
         layout_slot_bytes(&t->problem, &t->plan, &types, &slot_bytes, NULL);
         line->slots = room ? l->n_slots : 0;
         line->places = (int64_t)t->problem.batch * t->problem.heads * l->q_tiles;

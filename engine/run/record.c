@@ -193,9 +193,11 @@ static int slots_room(const struct scenario *scenario, const struct asc_plan *pl
 }
 
 /* Who records an element takes twice the memory, or thrice: where that is little beside what a machine has, it is kept.
-   On a GPU it costs time as well, and the build must ask for it (record.h). */
-static int keep_writers(const struct recorder *r, const struct scenario *scenario,
-                        const struct record_selection *selection, int64_t wanted)
+   On a GPU it costs time as well, and the build must ask for it (record.h). Where it was asked for, and has no room, it
+   is said. */
+static bool keep_writers(const struct recorder *r, const struct scenario *scenario,
+                         const struct record_selection *selection, int64_t wanted,
+                         const struct runner_progress *progress)
 {
     enum { MOST_MIB = 256 };
     const uint64_t most = (uint64_t)MOST_MIB << 20, mem = scenario->capture.mem_bytes;
@@ -203,10 +205,24 @@ static int keep_writers(const struct recorder *r, const struct scenario *scenari
     struct layout l;
     const bool gpu = child_hello(r->child)->backend == BACKEND_GPU, is_auto = scenario->capture.writers == WRITERS_AUTO;
     const bool asked = is_auto ? !gpu : scenario->capture.writers == WRITERS_ON;
+    char takes[32] = "more than 2^63 bytes", room[32], line[700];
     with.writers = 1;
-    return asked && wanted <= INT32_MAX &&
-           layout_make(&scenario->problem, &selection->plan, &with, (int)wanted, &l, NULL) == 0 &&
-           l.total_bytes <= (is_auto && most < mem ? most : mem);
+    if (!asked)
+        return false;
+    if (wanted <= INT32_MAX && layout_make(&scenario->problem, &selection->plan, &with, (int)wanted, &l, NULL) == 0) {
+        if (l.total_bytes <= (is_auto && most < mem ? most : mem))
+            return true;
+        units_bytes(l.total_bytes, takes, sizeof takes);
+    }
+    units_bytes(mem, room, sizeof room);
+    snprintf(
+        line, sizeof line,
+        "%s%scapture.writers = on has no room: with who recorded each element this run takes %s, and capture.mem is "
+        "%s",
+        scenario->path, scenario->path[0] ? ": " : "", takes, room);
+    if (!is_auto && progress && progress->log)
+        progress->log(progress->ctx, line);
+    return false;
 }
 
 /* A live trace of what is selected, with the scenario's inputs. */
@@ -566,7 +582,7 @@ static int select_places(struct recorder *r, const struct runner_paths *paths, s
     if (layout_make(&scenario->problem, &selection->plan, &selection->types, 1, &one, err) != 0 ||
         list_places(scenario, selection->plan.br, one.q_tiles, &selection->slots, wanted, err) != 0)
         return -1;
-    selection->types.writers = keep_writers(r, scenario, selection, *wanted);
+    selection->types.writers = keep_writers(r, scenario, selection, *wanted, progress);
     if (slots_room(scenario, &selection->plan, &selection->types, *wanted, &selection->n, err) == 0)
         return 0;
     free(selection->slots);

@@ -220,7 +220,10 @@ static int file_kind(const char *path, enum file_kind *kind, struct err *err)
     else {
         FILE *file = fopen(path, "rb");
         if (!file || fread(head, 1, sizeof head, file) == 0) {
-            err_errno(err, path, "cannot be read");
+            if (file && !ferror(file))
+                err_set(err, ERR_INPUT, path, "is empty");
+            else
+                err_errno(err, path, "cannot be read");
             if (file)
                 fclose(file);
             return -1;

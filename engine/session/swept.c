@@ -75,7 +75,7 @@ static void attach(struct session *s, struct sweep *sweep)
 
 size_t session_point_of_interest(const struct session *s)
 {
-    const struct sweep_point *least = sweep_smallest(s->swept);
+    const struct sweep_point *least = sweep_smallest(s->swept, SWEEP_FAIL);
     return least ? (size_t)(least - s->swept->point) : 0;
 }
 

@@ -67,10 +67,11 @@ static json_t *point_json(const struct sweep *s, const struct sweep_point *p)
     json_t *at = json_object();
     for (int i = 0; i < s->n_axes; i++)
         json_object_set_new(at, s->axis[i].key, text_json(s->axis[i].value[p->at[i]]));
-    return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:f}", "number", (json_int_t)p->number, "at", at, "result",
+    json_t *again = p->runs ? json_pack("[i, i]", p->runs_failed, p->runs) : NULL;
+    return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:f, s:o*}", "number", (json_int_t)p->number, "at", at, "result",
                      sweep_result_names[p->result], "what", text_json(p->what ? p->what : ""), "why",
                      text_json(p->why ? p->why : ""), "command", text_json(p->command ? p->command : ""), "seconds",
-                     p->seconds);
+                     p->seconds, "again", again);
 }
 
 json_t *sweep_json(const struct sweep *s)
@@ -255,6 +256,11 @@ static void read_point(struct reading *r, const json_t *json, const struct sweep
                               .what = own_text(r, json, "what"),
                               .why = own_text(r, json, "why"),
                               .command = own_text(r, json, "command")};
+    const json_t *again = json_object_get(json, "again");
+    p->runs_failed = (int)json_integer_value(json_array_get(again, 0));
+    p->runs = (int)json_integer_value(json_array_get(again, 1));
+    if (p->runs_failed < 0 || p->runs < p->runs_failed)
+        refuse(r, "expected how many runs of how many failed as `again`");
     while (i < SWEEP_RESULTS && strcmp(result, sweep_result_names[i]) != 0)
         i++;
     if (i == SWEEP_RESULTS)

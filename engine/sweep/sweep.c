@@ -240,12 +240,11 @@ double sweep_point_size(const struct sweep *s, const struct sweep_point *p)
     return size;
 }
 
-const struct sweep_point *sweep_smallest(const struct sweep *s)
+const struct sweep_point *sweep_smallest(const struct sweep *s, enum sweep_result result)
 {
     const struct sweep_point *least = NULL;
     for (size_t i = 0; i < s->n; i++)
-        if (s->point[i].result == SWEEP_FAIL &&
-            (!least || sweep_point_size(s, &s->point[i]) < sweep_point_size(s, least)))
+        if (s->point[i].result == result && (!least || sweep_point_size(s, &s->point[i]) < sweep_point_size(s, least)))
             least = &s->point[i];
     return least;
 }
@@ -294,7 +293,7 @@ static void no_rule_words(const struct sweep *s, char *out, size_t bytes)
         snprintf(out, bytes, "%s at %zu of %zu points; nothing varies among them", fails, bad, all);
 }
 
-bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
+static bool rule_sentence(const struct sweep *s, int i, char *out, size_t bytes)
 {
     static const char *const how[2][3] = {
         {"fails exactly", "always fails", "mostly fails"},
@@ -321,6 +320,23 @@ bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
     if (used < bytes && s->rules.more_same)
         snprintf(out + used, bytes - used, "; and %zu more", s->rules.more_same);
     return true;
+}
+
+bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes)
+{
+    char words[SWEEP_LINE_BYTES];
+    for (size_t k = 0; k < s->n; k++) {
+        const struct sweep_point *p = &s->point[k];
+        if (!p->runs)
+            continue;
+        if (i-- > 0)
+            break;
+        sweep_point_words(s, p, words, sizeof words);
+        snprintf(out, bytes, "not deterministic: %s%s %d of %d runs fail; what follows is of one run each", words,
+                 words[0] ? ":" : "", p->runs_failed, p->runs);
+        return true;
+    }
+    return rule_sentence(s, i, out, bytes);
 }
 
 static int copy_axes(const struct sweep *from, struct sweep *out, struct err *err)

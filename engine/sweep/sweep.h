@@ -22,6 +22,7 @@ struct sweep_point {
     size_t number; /* in the sample, whatever shard it is of */
     short at[SWEEP_AXES];
     enum sweep_result result;
+    int runs, runs_failed; /* of one that was run again and did not do the same; runs 0: any other */
     double seconds;
     char *what;    /* owned; of one that fails: its stages and cause, "s: tail-not-masked"; NULL: nothing */
     char *why;     /* owned; in one line; NULL: all is well */
@@ -94,7 +95,7 @@ int sweep_status(const struct sweep *s);
 const char *sweep_verdict(const struct sweep *s);
 double sweep_point_size(const struct sweep *s, const struct sweep_point *p); /* product of its shape's numbers */
 /* The smallest point of those that fail; NULL: none does. */
-const struct sweep_point *sweep_smallest(const struct sweep *s);
+const struct sweep_point *sweep_smallest(const struct sweep *s, enum sweep_result result);
 /* What is said of it: "fails exactly where kv_len % 64 != 0: 40 of 40 there, 0 of 60 elsewhere", line i; false: there
    are no more. */
 bool sweep_sentence(const struct sweep *s, int i, char *out, size_t bytes);

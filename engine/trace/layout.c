@@ -358,6 +358,14 @@ bool layout_keeps_writers(const struct layout *l)
     return any;
 }
 
+struct layout_types layout_types_of(const struct layout *l)
+{
+    struct layout_types types = {.o = l->o.dtype, .writers = layout_keeps_writers(l)};
+    for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
+        types.channel[ch] = l->channel[ch].dtype;
+    return types;
+}
+
 int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_ALL_CHANNELS])
 {
     int n = 0;

@@ -103,6 +103,9 @@ int layout_make(const struct asc_problem *p, const struct asc_plan *plan, const 
 /* Whether who recorded each element is kept (abi.h). */
 bool layout_keeps_writers(const struct layout *l);
 
+/* What it was made with. */
+struct layout_types layout_types_of(const struct layout *l);
+
 /* The ranges of the values, from l->values_offset to the end, and what stands there before a run. Returns how many. */
 int layout_unwritten(const struct layout *l, struct unwritten_part out[ASC_ALL_CHANNELS]);
 

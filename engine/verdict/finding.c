@@ -625,6 +625,12 @@ const char *finding_word(const struct finding *f, const struct trace *t)
                                   : f->declaration;
 }
 
+const char *finding_says(const struct finding *f, const struct trace *t)
+{
+    const char *word = finding_word(f, t);
+    return word[0] ? word : finding_has_rule(f) ? f->rule[0].text : "";
+}
+
 void finding_lines(const struct finding *f, char out[FINDING_LINES_BYTES])
 {
     size_t used = 0;

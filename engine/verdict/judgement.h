@@ -205,6 +205,8 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
 /* What it is in a word or two: "scaled-twice", "race", "s_unit = scaled"; "": that is not known. */
 const char *finding_word(const struct finding *f, const struct trace *t);
 bool finding_has_rule(const struct finding *f); /* that explains all that is wrong */
+/* finding_word(), else the first of such rules in words; "": neither. */
+const char *finding_says(const struct finding *f, const struct trace *t);
 /* Where in its text stands why: what is found later goes there, or behind a rule that explains a part. */
 char *finding_reason(struct finding *f, size_t *bytes);
 /* What stands in the place of these words where no finding has any. */

@@ -252,8 +252,9 @@ class Killed(Case):
             with self.subTest(number.name):
                 process = self.building(number.name)
                 process.send_signal(number)
-                process.communicate(timeout=30)
+                output = process.communicate(timeout=30)[0].decode()
                 self.assertEqual(process.returncode, -number)
+                self.assertEqual(output.endswith("attnscope: stopped\n"), number == signal.SIGINT, output)
                 self.assertEqual(list(self.folder.glob(f"{number.name}/work.*")), [])
                 self.nothing_left()
 

@@ -96,6 +96,22 @@ class Sweep(unittest.TestCase):
         few = self.sweep("my_attention.cu", "--over", "kv_len=32,33,64", status=1)
         self.assertIn("by no rule that these points can tell from chance", few.stdout)
 
+    def test_a_kernel_that_is_not_deterministic(self):
+        text = (ROOT / "docs/examples/with_plan.cu").read_text(encoding="utf-8")
+        turns = "static int launches;\n    p.scale *= launches++ % 2 ? 1.0f : 1.5f;\n    return ASC_LAUNCH("
+        self.assertEqual(text.count("return ASC_LAUNCH("), 1)
+        (self.folder / "turns.cu").write_text(text.replace("return ASC_LAUNCH(", turns), encoding="utf-8")
+        result = json.loads(self.sweep("turns.cu", "--over", "kv_len=31,33,64", "--set", "shape.heads=1", "--set",
+                                       "shape.q_len=8", "--json", "--save", "turns.json", status=1).stdout)
+        self.assertEqual(schema.faults(result, SCHEMA), [])
+        self.assertRegex(result["said"][0], r"^not deterministic: kv_len=\d+: 2 of 4 runs fail; what follows is of one run each$")
+        self.assertEqual([point["again"] for point in result["points"] if "again" in point], [[2, 4], [2, 4]])
+        again = self.run_in("attnscope", "show", "turns.json", "--view", "sweep", status=0).stdout
+        self.assertIn("not deterministic: kv_len=", again)
+        shrunk = self.run_in("attnscope", "shrink", "turns.cu", "--shape", "1,1,8,33,64", "--save", "turns.ini", status=3)
+        self.assertRegex(shrunk.stderr, r"attnscope: the kernel is not deterministic: \S+ failed in this way, and did not in [23] of 5 more runs\n$")
+        self.assertFalse((self.folder / "turns.ini").exists())
+
     def test_two_kernels(self):
         shutil.copy(ROOT / "docs/examples/with_plan.cu", self.folder / "mended.cu")
         before = self.sweep("my_attention.cu", *OVER, "--runs", "80", "--save", "before.json", status=1)

@@ -74,7 +74,7 @@ static int begin(const struct session *s)
     if (!s->swept)
         return 0;
     const struct grid_picture p = picture_of(s);
-    const struct sweep_point *least = sweep_smallest(s->swept);
+    const struct sweep_point *least = sweep_smallest(s->swept, SWEEP_FAIL);
     return cell_of(&p, least ? least : &s->swept->point[0]);
 }
 

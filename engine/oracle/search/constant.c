@@ -94,9 +94,12 @@ static int list_known(const struct oracle_case *c, struct known *list)
     const double scales[] = {scale, scale * M_LOG2E};
     for (int i = 0; i < 4; i++) {
         const double x = scales[i / 2], rounded = bound_round(i % 2 ? DTYPE_BF16 : DTYPE_F16, x);
+        const bool same = bound_round(DTYPE_F16, x) == bound_round(DTYPE_BF16, x);
         snprintf(words, sizeof words, "softmax scale%s rounded to %s, over what it is", i / 2 ? " · log2(e)" : "",
-                 i % 2 ? "bf16" : "f16");
-        add(list, &n, fabs(rounded / x - 1) > 1e-6 ? rounded / x : 0, words);
+                 same    ? "f16 or bf16"
+                 : i % 2 ? "bf16"
+                         : "f16");
+        add(list, &n, fabs(rounded / x - 1) > 1e-6 && !(same && i % 2) ? rounded / x : 0, words);
     }
     for (int k = 11; k <= 24; k++) {
         snprintf(words, sizeof words, "2^%d", k);

@@ -137,7 +137,10 @@ static void check_one(void)
     uint64_t slot_bytes = 0;
     assert_int_equal(layout_slot_bytes(&p, &plan, &types, &slot_bytes, &err), 0);
     assert_true(slot_bytes > 0);
-    uint64_t strides = 0;
+    const struct layout_types back = layout_types_of(&l);
+    uint64_t again = 0, strides = 0;
+    assert_int_equal(layout_slot_bytes(&p, &plan, &back, &again, &err), 0);
+    assert_int_equal(again, slot_bytes);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         strides += l.channel[ch].slot_stride + l.stamp[ch].slot_stride + l.stamp[ch].writers_slot_stride;
     assert_int_equal(layout_keeps_writers(&l), types.writers && strides);

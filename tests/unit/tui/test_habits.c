@@ -205,7 +205,7 @@ static void the_last_files_are_offered(void **state)
     assert_true(screen_wait(&s, "FAIL"));
     leave(&s, "q");
     open_with(&s, (const char *const[]){NULL}, NULL, NULL);
-    assert_true(screen_wait(&s, "▶ /"));
+    assert_true(screen_wait(&s, "▶ tests/recorded/"));
     screen_send(&s, "\033[<0;5;4M"); /* the second line */
     assert_true(screen_wait(&s, "▶ /nowhere/gone.ini  fill.seed=7"));
     screen_send(&s, "\033[<0;5;4M"); /* once more: opens it */

@@ -33,6 +33,11 @@ static void formats(void **state)
     golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 1}, "fp8-formats");
     /* P, and a choice beyond the last tensor is the last. */
     golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = 9, .top = 99}, "fp8-formats-p");
+    /* Opened, it shows what the cursor's stage is made of. */
+    s->at.cursor.channel = asc_u;
+    golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = views[VIEW_FORMATS]->begin(s)}, "fp8-formats-p");
+    s->at.cursor.channel = asc_k;
+    golden_view(s, VIEW_FORMATS, &(struct view_state){.selected = views[VIEW_FORMATS]->begin(s)}, "fp8-formats");
     struct view_state vs = {.selected = 9};
     assert_int_equal(view_act(VIEW_FORMATS, s, 80, 24, &vs, ACTION_KV_NEXT, 1).does, ANSWER_DID);
     assert_int_equal(vs.selected, 3); /* of four */

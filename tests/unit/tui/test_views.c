@@ -316,6 +316,7 @@ static void cancelled_run(void **state)
     s->job.phase = PHASE_FAILED;
     err_set(&s->job.err, ERR_CANCELLED, "", "cancelled; last probe: U at batch 0, head 1, q tile 0, kv tile 0");
     golden_top(s, "cancelled");
+    assert_true(golden_has(s, VIEW_OVERVIEW, 60, 16, "global par par par par par par par par par par par"));
     for (int v = VIEW_OVERVIEW; v < VIEW_COUNT; v++) {
         char *text = golden_draw(s, v, 120, 40, false, NULL);
         const char *first = strstr(text, "cancelled");
