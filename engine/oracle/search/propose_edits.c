@@ -167,7 +167,7 @@ static void propose_scaled(struct search *search, enum asc_channel operand, cons
         rule.type = types[i % n_types];
         rule.weight = units[i / n_types];
         rule.cost = 8;
-        const bool plain = fabs(frexp(rule.weight, &exponent)) == 0.5;
+        const bool plain = rule.weight != 1 && fabs(frexp(rule.weight, &exponent)) == 0.5;
         if (!(plain && (rule.type == DTYPE_F16 || rule.type == DTYPE_BF16)) && !rule_is_hopeless(search, &rule))
             rule_try(search, &rule);
         rule.factor = rule.weight;
@@ -197,21 +197,11 @@ static void propose_scaled_operands(struct search *search)
     case asc_u:
         propose_scaled(search, asc_p, limits, 6, codes, 3);
         break;
+    case asc_o:
+        propose_scaled(search, asc_u, of_s, 1, halves, 2);
+        break;
     default:
         break;
-    }
-}
-
-/* U is rounded before it is divided by l. */
-static void propose_narrow_u(struct search *search)
-{
-    struct rule rule = rule_new(RULE_OPERAND);
-    rule.rows.operand = asc_u;
-    rule.cost = 5;
-    for (int i = 0; i < 4; i++) {
-        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
-        rule.cuts = i / 2;
-        rule_try(search, &rule);
     }
 }
 
@@ -454,9 +444,6 @@ void propose_edits(struct search *search)
         propose_operand(search, asc_v);
         break;
     case asc_o:
-        propose_narrow_u(search);
-        propose_sink(search);
-        break;
     case asc_lse:
         propose_sink(search);
         break;
