@@ -122,6 +122,14 @@ class Splits(InFolder):
         self.assertIn("the splits' weights, divided by the sum of row r, are, but for the first split, those of row r - 1 "
                       "where row r is merged in odd rows", out)
 
+    def test_weights_of_another_split(self):
+        text, old = (ROOT / "kernels/split_kv.cu").read_text(encoding="utf-8"), "__expf(split_lse[split] - base)"
+        self.assertEqual(text.count(old), 1)
+        (self.folder / "k.cu").write_text(text.replace(old, "__expf(split_lse[split ^ 1] - base)"), encoding="utf-8")
+        (self.folder / "ladder.cuh").write_bytes((ROOT / "kernels/ladder.cuh").read_bytes())
+        _, out, _ = self.command("run", "k.cu", "--shape=1,1,16,256,64")
+        self.assertIn("the weight of split i ^ 1 meets the output of split i where splits are merged", out)
+
     def test_what_no_plan_can_be(self):
         deal = "run.deal(item.batch, item.head, item.q_tile, static_cast<int>(state), item.first, item.end);"
         for edits, expected in (

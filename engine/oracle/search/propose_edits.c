@@ -1,5 +1,5 @@
-/* Rules of edited operands and scores, of lanes and of splits: numbers that are solved for, and ways that there are few
-   of, each tried. */
+/* Rules of edited operands and scores, and of lanes: numbers that are solved for, and ways that there are few of, each
+   tried. */
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/bound.h"
@@ -167,7 +167,7 @@ static void propose_scaled(struct search *search, enum asc_channel operand, cons
         rule.type = types[i % n_types];
         rule.weight = units[i / n_types];
         rule.cost = 8;
-        const bool plain = fabs(frexp(rule.weight, &exponent)) == 0.5;
+        const bool plain = rule.weight != 1 && fabs(frexp(rule.weight, &exponent)) == 0.5;
         if (!(plain && (rule.type == DTYPE_F16 || rule.type == DTYPE_BF16)) && !rule_is_hopeless(search, &rule))
             rule_try(search, &rule);
         rule.factor = rule.weight;
@@ -197,21 +197,11 @@ static void propose_scaled_operands(struct search *search)
     case asc_u:
         propose_scaled(search, asc_p, limits, 6, codes, 3);
         break;
+    case asc_o:
+        propose_scaled(search, asc_u, of_s, 1, halves, 2);
+        break;
     default:
         break;
-    }
-}
-
-/* U is rounded before it is divided by l. */
-static void propose_narrow_u(struct search *search)
-{
-    struct rule rule = rule_new(RULE_OPERAND);
-    rule.rows.operand = asc_u;
-    rule.cost = 5;
-    for (int i = 0; i < 4; i++) {
-        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
-        rule.cuts = i / 2;
-        rule_try(search, &rule);
     }
 }
 
@@ -454,9 +444,6 @@ void propose_edits(struct search *search)
         propose_operand(search, asc_v);
         break;
     case asc_o:
-        propose_narrow_u(search);
-        propose_sink(search);
-        break;
     case asc_lse:
         propose_sink(search);
         break;
@@ -569,247 +556,4 @@ void propose_lanes(struct search *search)
             rule.lanes.low = low;
             propose_bits(search, all, 1, all, rule);
         }
-}
-
-static struct rule merged_as(double of_lse, double of_m)
-{
-    struct rule rule = rule_new(RULE_SPLITS);
-    rule.factor = of_lse;
-    rule.power = of_m;
-    rule.keys.condition = EVERY;
-    rule.cost = 5;
-    return rule;
-}
-
-static void propose_formulas(struct search *search)
-{
-    const bool is_lse = search->sample->channel == asc_lse;
-    for (int i = -1; i < MERGE_FORMULAS; i++) {
-        for (int undivided = 0; undivided < (is_lse ? 1 : 2); undivided++) {
-            for (int counts_empty = 0; counts_empty < 2; counts_empty++) {
-                for (int frame = FRAME_NONE; frame <= (is_lse ? FRAME_UNIT : FRAME_NONE); frame++) {
-                    struct rule rule =
-                        i < 0 ? merged_as(1, 0) : merged_as(merge_formulas[i].of_lse, merge_formulas[i].of_m);
-                    rule.undivided = undivided;
-                    rule.counts_empty = counts_empty;
-                    rule.frame = (enum frame)frame;
-                    if ((i < 0 && !undivided && !counts_empty && frame == FRAME_NONE) ||
-                        (frame == FRAME_UNIT && rule.factor == 0) || (frame == FRAME_LSE && rule.power != 0))
-                        continue;
-                    rule_try(search, &rule);
-                }
-            }
-        }
-    }
-}
-
-/* Weights whose exponents have a factor, and outputs that are not divided by their sum, or twice. */
-static void propose_unshifted(struct search *search)
-{
-    const double scale = codes_plain_scale(search->sample->tiles[0].c);
-    const double factors[] = {scale, 1 / scale, 0.5, scale * M_LOG2E};
-    for (int i = 0; i < 8; i++) {
-        struct rule factor = merged_as(factors[i / 2], 0);
-        factor.frame = i % 2 ? FRAME_LSE : FRAME_NONE;
-        if (i % 2 == 0 || search->sample->channel == asc_lse)
-            rule_try(search, &factor);
-    }
-    /* ln of a split's sum, or its maximum, that has a factor of its own in its LSE. */
-    const double units[] = {scale, 1 / scale, M_LOG2E, M_LN2};
-    for (int i = 0; i < 8; i++) {
-        struct rule unit = i % 2 ? merged_as(units[i / 2], 1 - units[i / 2]) : merged_as(1, units[i / 2] - 1);
-        unit.cost += 2;
-        rule_try(search, &unit);
-    }
-    for (int times = 0; times <= 2 && search->sample->channel == asc_o; times += 2) {
-        struct rule divided = merged_as(1, 0);
-        divided.weight = times;
-        rule_try(search, &divided);
-    }
-    struct rule rule = merged_as(1, 0);
-    rule.frame = FRAME_UNSHIFTED;
-    if (search->sample->channel == asc_o)
-        rule_try(search, &rule);
-    for (int frame = FRAME_OFF_M; frame <= FRAME_ON_LSE && search->sample->channel == asc_lse; frame++) {
-        rule.frame = (enum frame)frame;
-        rule_try(search, &rule);
-    }
-}
-
-/* What splits leave is stored in a narrow type. */
-static void propose_narrow_splits(struct search *search)
-{
-    for (int i = 0; i < 12; i++) {
-        struct rule rule = merged_as(1, 0);
-        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
-        rule.cuts = i >= 6;
-        rule.narrow_lse = (i / 2 % 3 + 1) & 1;
-        rule.narrow_output = (i / 2 % 3 + 1) & 2;
-        if (!rule.narrow_output || search->sample->channel == asc_o)
-            rule_try(search, &rule);
-    }
-}
-
-enum { SPLITS_TRIED = 64 };
-
-static void propose_subsets(struct search *search, int splits)
-{
-    for (int split = 0; split < splits; split++) {
-        struct rule largest = merged_as(1, 0);
-        largest.largest = split;
-        largest.cost += log2(splits);
-        rule_try(search, &largest);
-        for (int alone = 0; alone < 2; alone++) {
-            struct rule rule = merged_as(1, 0);
-            rule.keys = (struct term){.condition = alone ? EQUAL : NOT, .a = split};
-            rule.cost += log2(splits);
-            if (splits > 2 || alone)
-                rule_try(search, &rule);
-        }
-    }
-}
-
-/* Weights of some splits, or their sum alone, are another row's. */
-static void propose_mixed(struct search *search, const struct map *map)
-{
-    for (int i = 1; i < STAYS * TOTALS * 2; i++) {
-        struct rule rule = merged_as(1, 0);
-        rule.map = *map;
-        rule.by_m = i % 2;
-        rule.total = (enum total)(i / 2 % TOTALS);
-        rule.stays = (enum stays)(i / 2 / TOTALS);
-        rule.cost += 8 + log2(STAYS * TOTALS * 2);
-        if (!(rule.by_m && rule.total == TOTAL_ALONE) && !splits_are_hopeless(search, &rule))
-            rule_try(search, &rule);
-    }
-}
-
-/* What a split weighs, or its maximum or sum alone, is another split's: everywhere, or in the weights of outputs or
-   their sum alone; of all splits, or of all but one, or of one alone. */
-static void propose_mixed_splits(struct search *search, const struct map *map)
-{
-    const bool is_lse = search->sample->channel == asc_lse;
-    for (int i = 1; i < STAYS * TOTALS * TAKENS; i++) {
-        struct rule rule = merged_as(1, 0);
-        rule.of_items = true;
-        rule.map = *map;
-        rule.taken = (enum taken)(i % TAKENS);
-        rule.total = (enum total)(i / TAKENS % TOTALS);
-        rule.stays = (enum stays)(i / TAKENS / TOTALS);
-        rule.cost += 4 + log2(STAYS * TOTALS * TAKENS);
-        if (is_lse ? !rule.total && !rule.stays : !splits_are_hopeless(search, &rule))
-            rule_try(search, &rule);
-    }
-}
-
-/* Weights, outputs, or both are those of another place. */
-static void try_merged_maps(struct search *search, struct rule plain, double cost, const struct map *maps, size_t n)
-{
-    plain.cost += cost;
-    for (size_t i = 0; i < n; i++)
-        for (int which = 1; which <= (search->sample->channel == asc_o ? 3 : 1); which++) {
-            struct rule rule = plain;
-            if (which & 1)
-                rule.map = maps[i];
-            if (which & 2)
-                rule.col_map = maps[i];
-            rule_try(search, &rule);
-        }
-}
-
-static void propose_other_rows(struct search *search, int rows)
-{
-    for (int i = 0; 1 << i < rows; i++) {
-        struct map flipped = map_of_bits(map_bits_for(rows));
-        flipped.flip = 1u << i;
-        const struct map maps[] = {{.kind = MAP_PLUS, .a = 1 << i},
-                                   {.kind = MAP_PLUS, .a = -(1 << i)},
-                                   {.kind = MAP_MODULO, .a = 1 << i},
-                                   flipped};
-        const size_t n = sizeof maps / sizeof maps[0];
-        try_merged_maps(search, merged_as(1, 0), 8, maps, n);
-        for (size_t k = 0; k < n && search->best.kind == RULE_NONE && search->sample->channel == asc_o; k++)
-            propose_mixed(search, &maps[k]);
-    }
-}
-
-/* What splits leave in the workspace, counted in another order than it was written in, of all heads or of each; or that
-   of the split beside it. */
-static void propose_workspace(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const int splits = c->kv_splits, rows[] = {count_sources(search, asc_q) * c->q_len, c->q_len};
-    const struct map maps[] = {{.kind = MAP_TURNED, .a = splits, .b = rows[0]},
-                               {.kind = MAP_TURNED, .a = rows[0], .b = splits},
-                               {.kind = MAP_TURNED, .a = splits, .b = rows[1]},
-                               {.kind = MAP_TURNED, .a = rows[1], .b = splits},
-                               {.kind = MAP_ROTATED, .a = 1, .b = splits},
-                               {.kind = MAP_ROTATED, .a = splits - 1, .b = splits},
-                               {.kind = MAP_PLUS, .a = 1},
-                               {.kind = MAP_PLUS, .a = -1}};
-    struct rule rule = merged_as(1, 0);
-    rule.rows.flat = true;
-    try_merged_maps(search, rule, 5, maps, sizeof maps / sizeof maps[0]);
-}
-
-/* Splits as they are listed: without the last ones of each q tile, or each with what another one left. */
-static void propose_items(struct search *search)
-{
-    const int splits = search->sample->tiles[0].c->kv_splits;
-    for (int from = 1; from < (splits < SPLITS_TRIED ? splits : SPLITS_TRIED); from++) {
-        struct rule rule = merged_as(1, 0);
-        rule.of_items = true;
-        rule.keys = (struct term){.condition = from == 1 ? NOT : BELOW, .a = from == 1 ? -1 : from};
-        rule.cost += 1 + log2(from);
-        rule_try(search, &rule);
-        rule.keys.condition = EQUAL;
-        if (from == 1)
-            rule_try(search, &rule);
-    }
-    enum { MAPS = 8, FLIPS = 4 };
-    struct map maps[MAPS + FLIPS] = {{.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1},
-                                     {.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
-                                     {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
-                                     {.kind = MAP_FIXED, .a = 0},   {.kind = MAP_FIXED, .a = -1}};
-    size_t n = MAPS;
-    for (int i = 0; 1 << i < splits && i < FLIPS; i++) {
-        maps[n] = map_of_bits(map_bits_for(splits));
-        maps[n++].flip = 1u << i;
-    }
-    struct rule rule = merged_as(1, 0);
-    rule.of_items = true;
-    try_merged_maps(search, rule, 4, maps, n);
-    for (size_t i = 2; i < n && splits <= 1 << FLIPS && search->best.kind == RULE_NONE; i++)
-        propose_mixed_splits(search, &maps[i]);
-}
-
-void propose_splits(struct search *search)
-{
-    const struct sample_tile *t = &search->sample->tiles[0];
-    if (search->sample->channel < asc_o || !t->last_tile)
-        return;
-    propose_formulas(search);
-    propose_unshifted(search);
-    propose_subsets(search, t->c->kv_splits < SPLITS_TRIED ? t->c->kv_splits : SPLITS_TRIED);
-    propose_items(search);
-    for (int keeps = 1; keeps <= (search->sample->channel == asc_o ? 3 : 1); keeps++) {
-        struct rule rule = merged_as(1, 0);
-        rule.keeps_sum = keeps & 1;
-        rule.keeps_output = keeps & 2;
-        rule.cost += 2;
-        rule_try(search, &rule);
-    }
-    for (int rows = 2; rows <= t->c->br; rows *= 2) {
-        struct rule rule = merged_as(1, 0);
-        rule.runs_on = rows;
-        rule.cost += 4;
-        rule_try(search, &rule);
-        rule.sum_alone = true;
-        if (search->sample->channel == asc_o)
-            rule_try(search, &rule);
-    }
-    propose_narrow_splits(search);
-    propose_other_rows(search, t->c->br);
-    if (search->best.kind == RULE_NONE)
-        propose_workspace(search);
 }

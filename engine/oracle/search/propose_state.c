@@ -495,38 +495,27 @@ static void propose_logarithm(struct search *search)
     try_three(search, &e, RULE_LOGARITHM, bound_ln_factor(s->tiles[0].c) * unit);
 }
 
-/* A row vector that is kept in a narrow type, in its own unit or as the exponent takes it. */
+/* A row vector that is kept in a narrow type, in its own unit or as the exponent takes it; or the reciprocal of l is.
+ */
 static void propose_narrow(struct search *search, enum vector_slot slot, enum entry entry)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
     const double natural = values_natural_m(c);
-    const bool is_m = slot == SLOT_M || slot == SLOT_M_PREV;
+    const bool is_m = slot == SLOT_M || slot == SLOT_M_PREV, inverts = search->sample->channel == asc_o;
     const double units[] = {1, natural, natural * M_LOG2E};
     for (int type = 0; type < 2; type++)
-        for (int i = 0; i < (is_m ? 3 : 1); i++) {
+        for (int i = 0; i < (is_m ? 3 : 1 + inverts); i++) {
             struct rule rule = rule_new(RULE_VECTOR);
-            if (i && (units[i] == 1 || (i == 2 && units[2] == units[1])))
+            if (is_m && i && (units[i] == 1 || (i == 2 && units[2] == units[1])))
                 continue;
             rule.slot = slot;
             rule.entry = entry;
             rule.type = type ? DTYPE_BF16 : DTYPE_F16;
-            rule.weight = units[i];
+            rule.weight = is_m ? units[i] : 1;
+            rule.power = !is_m && i ? -1 : 1;
             rule.cost = 5;
             rule_try(search, &rule);
         }
-}
-
-static void propose_reciprocal(struct search *search)
-{
-    struct rule rule = rule_new(RULE_VECTOR);
-    rule.slot = SLOT_L;
-    rule.entry = ENTRY_L;
-    rule.power = -1;
-    rule.cost = 5;
-    for (int type = 0; type < 2; type++) {
-        rule.type = type ? DTYPE_BF16 : DTYPE_F16;
-        rule_try(search, &rule);
-    }
 }
 
 /* An exponent is rounded to a narrow type, as it is or as that of a power of 2; then maybe the power as well. */
@@ -635,7 +624,6 @@ void propose_state(struct search *search)
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, 1, 2e-3, solve_ratio);
         solve_and_identify(search, RULE_RESULT, SLOT_SUM, -1, 2e-3, solve_reciprocal);
         propose_narrow(search, SLOT_L, ENTRY_L);
-        propose_reciprocal(search);
         propose_dealt(search, SLOT_L, ENTRY_L);
         break;
     case asc_lse:

@@ -403,6 +403,8 @@ enum { MERGE_FORMULAS = 7 };
 extern const struct merge_formula merge_formulas[MERGE_FORMULAS];
 /* Of RULE_SPLITS: whether next to nothing of some wrong rows is given. */
 bool splits_are_hopeless(struct search *search, const struct rule *rule);
+/* Of RULE_SPLITS: whether some weights, or their sum, are another row's or split's. */
+bool splits_are_mixed(const struct rule *rule);
 int operand_type(const struct oracle_case *c, enum asc_channel operand); /* enum dtype; -1: unknown */
 /* The stage's formula on other operands. */
 void search_formula(const struct search *search, const struct sample_tile *t, const struct operands *x, double *want,

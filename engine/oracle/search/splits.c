@@ -1,13 +1,12 @@
 /* Rules of splits: O and LSE are merged from what the splits of the keys ended with,
      o = Σ w_s o_s / Σ w_s, lse = ln Σ w_s, w_s = exp(lse_s)  (FlashAttention-2, combine_attn_seqk_parallel)
-   and a rule has other weights, other splits, or other rows of them. What it gives, and its words. And of work items,
+   and a rule has other weights, other splits, or other rows of them. What it gives. And of work items,
    of which a block takes one after the other: a state that goes on from the item before. */
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/schedule.h"
-#include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 #include <stdio.h>
@@ -276,7 +275,7 @@ static int first_of_run(const struct rule *rule, int r)
     return rule->runs_on ? r / rule->runs_on * rule->runs_on : r;
 }
 
-static bool is_mixed(const struct rule *rule)
+bool splits_are_mixed(const struct rule *rule)
 {
     return rule->stays || rule->total || rule->by_m;
 }
@@ -348,7 +347,7 @@ static void merge_mixed(const struct search *search, const struct rule *rule, co
 static void merge_output(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
                          double *want, double *bound)
 {
-    if (is_mixed(rule)) {
+    if (splits_are_mixed(rule)) {
         merge_mixed(search, rule, t, r, want, bound);
         return;
     }
@@ -545,176 +544,4 @@ bool carried_forward(struct search *search, const struct rule *rule, const struc
     for (size_t i = 0; i < sample_cells(t); i++)
         bound[i] = isnan(want[i]) ? INFINITY : bound[i];
     return true;
-}
-
-const struct merge_formula merge_formulas[MERGE_FORMULAS] = {{M_LN2, 0, "by powers of 2, of a natural LSE"},
-                                                             {M_LOG2E, 0, "by powers of e, of an LSE to base 2"},
-                                                             {0, 0, "all alike"},
-                                                             {0, 1, "by their maximum alone: their sums are left out"},
-                                                             {1, -1, "by their sums alone: their maxima are left out"},
-                                                             {2, 0, "by the square of what they should"},
-                                                             {-1, 0, "by the reciprocal of what they should"}};
-
-/* Of which split what is said of all holds; "": of all. */
-static void say_stays(const struct sample *s, const struct rule *rule, char *but, size_t bytes)
-{
-    static const char *const which[] = {"", "split c / %d in column c", "split r / %d in row r", "the first split",
-                                        "the last split"};
-    const bool others = rule->stays >= STAYS_OTHERS;
-    const int at = (int)rule->stays - (others ? STAYS_LAST : 0);
-    const int shared = at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols;
-    char split[48];
-    but[0] = '\0';
-    snprintf(split, sizeof split, which[at], shared / s->tiles[0].c->kv_splits);
-    if (at)
-        snprintf(but, bytes, others ? ", of %s alone," : ", but for %s,", split);
-}
-
-/* Splits of a q tile that are taken for others of it. Which of two that meet is out of place nothing tells. */
-static void say_other_split(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
-{
-    static const char *const taken[TAKENS] = {"weight", "m", "l"}, *const rest[TAKENS] = {"", "the l", "the m"};
-    static const char *const where[TOTALS] = {"", ", though not in the sum of weights",
-                                              ", in the sum of weights alone"};
-    const bool weights = rule->map.kind != MAP_SAME, outputs = rule->col_map.kind != MAP_SAME;
-    const struct map *map = weights ? &rule->map : &rule->col_map;
-    const bool of_sum = s->channel == asc_lse || rule->total == TOTAL_ALONE, of_l = rule->total != TOTAL_OWN;
-    char other[96], but[64], met[64];
-    say_stays(s, rule, but, sizeof but);
-    if (map->kind == MAP_FIXED)
-        snprintf(other, sizeof other, "the %s split", map->a < 0 ? "last" : "first");
-    else if (map->kind == MAP_ROTATED || map->kind == MAP_CLAMPED)
-        snprintf(other, sizeof other, "the %s split, %s,", map->a > 0 ? "next" : "previous",
-                 map->kind == MAP_CLAMPED ? "where there is one" : "counted round");
-    else
-        map_words(map, "i", other, sizeof other);
-    if (rule->taken == TAKEN_LSE || !(of_l || of_sum))
-        snprintf(met, sizeof met, "the %s", outputs ? "weight" : of_sum ? "place" : "output");
-    else
-        snprintf(met, sizeof met, "%s%s", rest[rule->taken], of_sum ? "" : " and the output");
-    snprintf(out, bytes, "the %s of %s%s %s %s of split i%s where splits are merged%s",
-             weights && outputs ? "weight and output"
-             : outputs          ? "output"
-                                : taken[rule->taken],
-             map->kind == MAP_BITS ? "split " : "", other, weights && outputs ? "take" : "meets",
-             weights && outputs ? "the place" : met, but, where[rule->total]);
-}
-
-static void say_mixed(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
-{
-    static const char *const whose[TOTALS] = {
-        "the splits' weights%s are%s those of row %s where row r is merged",
-        "the splits' weights%s, divided by the sum of row r, are%s those of row %s where row r is merged",
-        "the splits' weights%s are%s divided by the sum of row %s where row r is merged"};
-    char row[96], but[64];
-    map_words(&rule->map, "r", row, sizeof row);
-    say_stays(s, rule, but, sizeof but);
-    snprintf(out, bytes, whose[rule->total], rule->by_m ? " exp(m) / Σ exp(m) l" : "", but, row);
-}
-
-void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
-{
-    static const char *const frames[] = {
-        [FRAME_NONE] = "",
-        [FRAME_FIRST] = "; m of the first split is added",
-        [FRAME_LAST] = "; m of the last split is added",
-        [FRAME_LARGEST] = "; the largest m is added once more",
-        [FRAME_LSE] = "",
-        [FRAME_TAKEN] = "; the largest LSE is taken off, and not added again",
-        [FRAME_UNIT] = "",
-        [FRAME_OFF_M] = "; m of the first split is taken off, the largest is added",
-        [FRAME_ON_M] = "; the largest m is taken off, that of the first split is added",
-        [FRAME_OFF_LSE] = "; the LSE of the first split is taken off, the largest is added",
-        [FRAME_ON_LSE] = "; the largest LSE is taken off, that of the first split is added"};
-    const char *by = NULL;
-    char row[96], number[96], other[128];
-    constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-    if (rule->power != 0 && rule->factor == 1)
-        constant_say(s->tiles[0].c, 1 + rule->power, number, sizeof number);
-    if (rule->power != 0 || rule->factor != 1) {
-        snprintf(other, sizeof other,
-                 rule->power == 0    ? "by exp(%s LSE)"
-                 : rule->factor == 1 ? "by exp(%s m + ln l)"
-                                     : "by exp(m + %s ln l)",
-                 number);
-        by = other;
-    }
-    for (int i = 0; i < MERGE_FORMULAS; i++)
-        if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
-            by = merge_formulas[i].words;
-    if (rule->keeps_sum || rule->keeps_output) {
-        snprintf(out, bytes, "%s of the splits so far %s not rescaled where a later split has a larger LSE",
-                 !rule->keeps_output ? "the sum of weights"
-                 : rule->keeps_sum   ? "output and sum of weights"
-                                     : "the output",
-                 rule->keeps_sum && rule->keeps_output ? "are" : "is");
-    } else if (rule->weight != 1) {
-        snprintf(out, bytes, "what is merged is %s by the sum of weights",
-                 rule->weight == 0 ? "not divided" : "divided twice");
-    } else if (rule->runs_on) {
-        snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
-                 rule->sum_alone ? "the sum of weights of" : "what was merged for");
-    } else if (rule->largest >= 0) {
-        snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",
-                 rule->largest);
-    } else if (rule->frame == FRAME_UNSHIFTED) {
-        snprintf(out, bytes, "splits are weighed by powers of their LSE as it is, which leave the range of f32");
-    } else if (rule->of_items && rule->keys.condition == BELOW) {
-        snprintf(out, bytes, "the merge takes %d splits at most: those behind them are left out", rule->keys.a);
-    } else if (rule->of_items && rule->keys.condition != EVERY) {
-        snprintf(out, bytes,
-                 rule->keys.condition == NOT ? "the last split of each q tile is left out of the merge"
-                                             : "it is that of the last split of each q tile alone");
-    } else if (rule->keys.condition == EQUAL) {
-        snprintf(out, bytes, "it is that of split %d alone", rule->keys.a);
-    } else if (rule->keys.condition == NOT) {
-        snprintf(out, bytes, "split %d is left out of the merge", rule->keys.a);
-    } else if (rule->narrow_lse || rule->narrow_output) {
-        rule_rounding(rule, row, sizeof row);
-        snprintf(out, bytes, "the %s of the splits %s %s before the merge",
-                 !rule->narrow_lse     ? "outputs"
-                 : rule->narrow_output ? "outputs and LSE"
-                                       : "LSE",
-                 rule->narrow_lse && !rule->narrow_output ? "is" : "are", row);
-    } else if (rule->of_items &&
-               (rule->taken || is_mixed(rule) || rule->map.kind == MAP_BITS || rule->map.kind == MAP_FIXED ||
-                rule->col_map.kind == MAP_BITS || rule->col_map.kind == MAP_FIXED)) {
-        say_other_split(s, rule, out, bytes);
-    } else if (is_mixed(rule)) {
-        say_mixed(s, rule, out, bytes);
-    } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
-        const bool weights = rule->map.kind != MAP_SAME;
-        const struct map *map = weights ? &rule->map : &rule->col_map;
-        const char *what = weights && rule->col_map.kind != MAP_SAME ? "weights and outputs"
-                           : weights                                 ? "weights"
-                                                                     : "outputs";
-        const bool by_row = map->a == s->tiles[0].c->kv_splits;
-        const char *beside = map->a > 0 ? "next" : "previous";
-        map_words(map, rule->rows.flat ? "i" : "r", row, sizeof row);
-        if (map->kind == MAP_TURNED)
-            snprintf(out, bytes, "the splits' %s lie as %s and are read as %s", what,
-                     by_row ? "[row][split]" : "[split][row]", by_row ? "[split][row]" : "[row][split]");
-        else if (rule->of_items && map->kind == MAP_PLUS)
-            snprintf(out, bytes, "the splits' %s are those of the %s work item, counted q tile by q tile", what,
-                     beside);
-        else if (rule->of_items)
-            snprintf(out, bytes, "the splits' %s are those of the %s split of the q tile, %s", what, beside,
-                     map->kind == MAP_CLAMPED ? "where there is one" : "counted round");
-        else if (rule->rows.flat)
-            snprintf(out, bytes, "the splits' %s are number %s where number i is merged, counted as [row][split]", what,
-                     row);
-        else
-            snprintf(out, bytes, "the splits' %s are those of row %s where row r is merged", what, row);
-    } else if (by) {
-        snprintf(out, bytes, "splits are weighed %s%s%s%s", by, frames[rule->frame],
-                 rule->undivided ? ", and merged before they are divided by their sums" : "",
-                 rule->counts_empty ? ", and one without a key counts" : "");
-    } else if (rule->undivided) {
-        snprintf(out, bytes, "the outputs of the splits are merged before they are divided by their sums%s",
-                 rule->counts_empty ? ", and one without a key counts" : "");
-    } else if (rule->counts_empty) {
-        snprintf(out, bytes, "a split without any key counts, as if its LSE were 0%s", frames[rule->frame]);
-    } else {
-        snprintf(out, bytes, "the splits' LSE are merged%s", frames[rule->frame]);
-    }
 }

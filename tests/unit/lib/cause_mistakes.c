@@ -225,6 +225,10 @@ float dot_product(struct run *run, const struct state *st, const struct tile *t,
         for (int d = 0; d < D; d++)
             q[d] = round_to(DTYPE_BF16, q[d]);
         break;
+    case S_Q_SCALED_IN_F16:
+        for (int d = 0; d < D; d++)
+            q[d] = round_to(DTYPE_F16, q[d] * (run->scale * (float)M_LOG2E)) / (run->scale * (float)M_LOG2E);
+        break;
     case S_Q_ROUNDED_E4M3:
         for (int d = 0; d < D; d++)
             q[d] = round_to(DTYPE_E4M3, q[d]);

@@ -109,6 +109,8 @@ float mistaken_weight(struct run *run, const struct state *st, const struct tile
         return fminf(p, 448);
     case P_TRUNCATED:
         return truncated_f16(p);
+    case P_EXPONENT_IN_F16:
+        return exponential(run, m + round_to(DTYPE_F16, x - m), m);
     case P_TIMES_1_01:
         return p * 1.01f;
     case P_SQUARED:
@@ -280,6 +282,8 @@ void mistaken_u(struct run *run, const struct state *st, const struct tile *t, i
             *p *= 2;
         if (s->mistake == U_P_SATURATED)
             *p = fminf(*p, 448);
+        if (s->mistake == U_P_IN_255)
+            *p = rintf(*p * 255) / 255;
         if (s->mistake == U_P_ROUNDED)
             *p = round_to(DTYPE_F16, *p);
         if (s->mistake == U_RANDOM_KEYS && one_in(run, 10))
@@ -398,6 +402,10 @@ float mistaken_o(struct run *run, const struct state *st, int r, int d)
         return st->u_last[r * D + d] / whole_l(s, st->l_last, r);
     case O_TRUNCATED:
         return truncated_f16(o);
+    case O_U_IN_BF16:
+        return round_to(DTYPE_BF16, u) * inverse;
+    case O_RECIPROCAL_IN_F16:
+        return u * round_to(DTYPE_F16, inverse);
     case O_SATURATED:
         return fmaxf(fminf(o, 448), -448);
     case O_TIMES_1_01:

@@ -249,6 +249,60 @@ static void weights_of_splits_and_narrow_sums(void **state)
     expect(asc_s, sum, "the sum that S is made of is cut off to bf16 before it is scaled");
 }
 
+static void splits_that_meet_others(void **state)
+{
+    (void)state;
+    struct rule splits = of(RULE_SPLITS);
+    splits.of_items = true;
+    splits.keys.condition = EVERY;
+    splits.map = (struct map){.kind = MAP_BITS, .bits = 2, .row = {1, 2}, .flip = 1};
+    expect(asc_o, splits, "the weight of split i ^ 1 meets the output of split i where splits are merged");
+    splits.taken = TAKEN_M;
+    expect(asc_o, splits, "the m of split i ^ 1 meets the l and the output of split i where splits are merged");
+    expect(asc_lse, splits, "the m of split i ^ 1 meets the l of split i where splits are merged");
+    splits.total = TOTAL_ALONE;
+    expect(asc_o, splits,
+           "the m of split i ^ 1 meets the l of split i where splits are merged, in the sum of weights alone");
+    splits.total = TOTAL_OWN;
+    splits.stays = STAYS_OF_COLUMN;
+    splits.map = (struct map){.kind = MAP_FIXED, .a = -1};
+    expect(asc_o, splits,
+           "the m of the last split meets the output of split i, but for split c / 16 in column c, where splits are "
+           "merged, though not in the sum of weights");
+    splits = of(RULE_SPLITS);
+    splits.keys.condition = EVERY;
+    splits.type = DTYPE_F16;
+    splits.narrow_lse = true;
+    expect(asc_lse, splits, "the LSE of the splits is rounded to f16 before the merge");
+    splits.narrow_output = splits.cuts = true;
+    expect(asc_o, splits, "the outputs and LSE of the splits are cut off, not rounded, to f16 before the merge");
+}
+
+static void narrow_scales_and_angles(void **state)
+{
+    (void)state;
+    struct rule scale = of(RULE_SCALE), turned = of(RULE_TURNED);
+    scale.rows.operand = scale.rows.tensor = asc_v;
+    scale.scale_reading = SCALE_POWER_ABOVE;
+    expect(asc_v, scale, "the scales of V are rounded up to powers of 2");
+    scale.scale_reading = SCALE_AS_IT_IS;
+    scale.blocks = (struct blocks){.rows = 32, .dims = 16};
+    expect(asc_v, scale, "scales of V are looked up as if each stood for 32 rows, not 0, and 16 elements, not 0");
+    scale.blocks.row_plus = -1;
+    expect(asc_v, scale, "each row of V gets the scale of the one 1 before it");
+    turned.rows.operand = asc_q;
+    turned.turned.times = -1;
+    turned.turned.quarters = 1;
+    expect(asc_q, turned, "Q is turned with sine and cosine exchanged");
+    turned.turned.times = 1;
+    turned.turned.quarters = -1;
+    expect(asc_q, turned, "Q is turned by 90° less than by its angle");
+    turned.turned.quarters = 0;
+    turned.turned.narrow = ROPE_NARROW_BASE;
+    turned.turned.narrow_type = DTYPE_BF16;
+    expect(asc_q, turned, "Q is turned by angles of which those of position 1 are rounded to bf16");
+}
+
 static void what_is_read_further_on_turned_in_place_or_rounded(void **state)
 {
     (void)state;
@@ -284,6 +338,8 @@ int main(void)
         cmocka_unit_test(rows_of_pages_and_of_descriptors),
         cmocka_unit_test(maps_of_bits),
         cmocka_unit_test(weights_of_splits_and_narrow_sums),
+        cmocka_unit_test(splits_that_meet_others),
+        cmocka_unit_test(narrow_scales_and_angles),
         cmocka_unit_test(what_is_read_further_on_turned_in_place_or_rounded),
     };
     return cmocka_run_group_tests_name("oracle: search, in words", tests, NULL, NULL);
