@@ -244,6 +244,22 @@ template <class S> struct Item {
     }
 };
 
+// The maxima of a lane's two rows, which four lanes share, rise with these scores; `before` is what they were.
+template <int N> __device__ __forceinline__ void raise_maxima(const float (&s)[N], float (&m)[2], float (&before)[2])
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float largest = m[r];
+#pragma unroll
+        for (int i = 2 * r; i < N; i += 4)
+            largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+        before[r] = m[r];
+        m[r] = largest;
+    }
+}
+
 // All consumers meet, and what they have written is there for wgmma: of an isolated run.
 template <class S> __device__ __forceinline__ void consumers_agree()
 {

@@ -191,17 +191,7 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             }
             ASC_RECORD(s, kt, i, BC / 2, ROW(i), COL(i), s[i]);
             float base_of[2];
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                float largest = m[r];
-#pragma unroll
-                for (int i = 2 * r; i < BC / 2; i += 4)
-                    largest = fmaxf(largest, fmaxf(s[i], s[i + 1]));
-                largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-                largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-                alpha[r] = m[r];
-                m[r] = largest;
-            }
+            raise_maxima(s, m, alpha);
             ASC_RECORD(m, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
             for (int r = 0; r < 2; r++) {

@@ -33,9 +33,9 @@ from kernels import choices  # noqa: E402
 
 # Tails, a group of query heads, several kv tiles and less than one.
 SHAPES = ("1,2,1,70,200,64", "1,1,1,65,130,64", "shape.causal=bottom-right", "1,1,1,20,40,64")
-# And what a kernel's own stages need: tiles that come round again, both widths, two q tiles of a block.
-MORE = {"hopper_small": ("1,1,1,64,700,64", "1,1,1,40,600,128"), "hopper_large": ("1,1,1,130,600,128", "1,134,1,20,200,64"),
-        "hopper_fp8": ("1,1,1,130,600,128", "1,134,1,20,200,64")}
+# And what a kernel's own stages need: tiles that come round again, and q tiles of a block, of three multiprocessors.
+PERSISTENT = ("1,1,1,130,600,64", "shape.causal=bottom-right", "1,7,1,20,200,64")
+MORE = {"hopper_small": ("1,1,1,64,700,64",), "hopper_large": PERSISTENT, "hopper_fp8": PERSISTENT}
 ORDERS = "ascending,descending," + ",".join(f"shuffled:{seed}" for seed in range(6))
 CHECKED_ORDERS = "ascending,descending"
 MARK = re.compile(r"(<!-- mutants -->\n)(.*?)(<!-- /mutants -->\n)", re.S)
@@ -108,7 +108,7 @@ class Run:
         command = [build / "run_checked", "-o", orders, *(["-c"] if checks else ["-p"]),
                    *(["-D", define] if define else []), kernel, *shapes_of(kernel.stem)]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                              timeout=1800)
+                              timeout=1800, env={**os.environ, "ATTNSCOPE_SMS": "3"})
         if done.returncode not in (0, 1) or not done.stdout:
             sys.exit(f"mutate.py: {' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
         self.lines = done.stdout.splitlines()
@@ -174,7 +174,7 @@ def of_variant(build, folder, kernel, define, only):
     if only and only < len(all_of_them):
         all_of_them = [all_of_them[i * len(all_of_them) // only] for i in range(only)]
     rows, missed = [], 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for row, is_missed in pool.map(lambda m: judge(build, folder, kernel, define, whole, m), all_of_them):
             missed += is_missed
             if row:

@@ -222,6 +222,21 @@ static int find_position(const struct cache *c, const struct lost *l)
     return INT32_MAX;
 }
 
+/* Whether the new row of V stands there where K's should be, or of K where V's should: one array went to both caches.
+ */
+static bool is_of_the_other(const struct cache *c, const struct lost *l)
+{
+    const int other = c->array == ARRAY_K ? ARRAY_V : ARRAY_K;
+    const struct problem_tensor of = problem_tensor(c->p, tensor_of(other));
+    if (of.dtype != c->type || of.cols != c->t.of.cols)
+        return false;
+    const unsigned char *row = (const unsigned char *)data_of(c->p, other) +
+                               (size_t)problem_tensor_at(&of, l->batch, l->head, l->key) * c->item;
+    const struct spot own = spot_of(c, l->batch, l->head, l->key);
+    return holds(c, &own, row, -1) ||
+           (c->p->rope && c->p->rope_dim <= of.cols && holds(c, &own, row, c->p->rope_offset + l->key));
+}
+
 /* "key 20 of sequence 1 belongs", "row 3 of page 7 lies, which no sequence uses" */
 static void say_spot(const struct cache *c, const struct spot *at, const struct lost *l, char *out, size_t bytes)
 {
@@ -296,6 +311,8 @@ static void say_lost(const struct cache *c, const struct lost *lost, int n, char
             snprintf(out + used, bytes - used, ": each by its own %c %lld", by < 0 ? '-' : '+', by < 0 ? -by : by);
         else if (n > 1 && share(c, lost, n, BY_NUMBER, &by))
             snprintf(out + used, bytes - used, ": each by its number among the new keys%s%.0lld", by ? " + " : "", by);
+    } else if (is_of_the_other(c, l)) {
+        snprintf(out + used, bytes - used, "holds that of %s", c->array == ARRAY_K ? "V" : "K");
     } else {
         snprintf(out + used, bytes - used, "holds something else");
     }

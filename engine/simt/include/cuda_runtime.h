@@ -124,6 +124,14 @@ template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttri
     return cudaSuccess;
 }
 
+/* As an H100 has them. With fewer a persistent kernel's block comes to its second tile in a small launch. */
+static inline int simt_multiprocessors()
+{
+    const char *asked = getenv("ATTNSCOPE_SMS");
+    const int n = asked ? atoi(asked) : 0;
+    return n > 0 ? n : 132;
+}
+
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     switch (attribute) {
@@ -137,7 +145,7 @@ static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr
         *value = 32;
         return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
-        *value = 132;
+        *value = simt_multiprocessors();
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
         *value = 9;
@@ -170,7 +178,7 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int)
     p.maxGridSize[0] = 2147483647;
     p.maxGridSize[1] = p.maxGridSize[2] = 65535;
     p.major = 9;
-    p.multiProcessorCount = 132;
+    p.multiProcessorCount = simt_multiprocessors();
     p.maxThreadsPerMultiProcessor = 2048;
     *prop = p;
     return cudaSuccess;

@@ -146,7 +146,7 @@ static inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const 
     return cudaErrorNotSupported;
 }
 
-/* As many as an H100 has multiprocessors for, with a block on each. */
+/* With a block on each multiprocessor. */
 template <class Kernel>
 static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, Kernel, const cudaLaunchConfig_t *config)
 {
@@ -156,7 +156,7 @@ static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, Kernel, 
             const auto &of = config->attrs[i].val.clusterDim;
             blocks = of.x * of.y * of.z;
         }
-    *clusters = blocks ? 132 / (int)blocks : 0;
+    *clusters = blocks ? simt_multiprocessors() / (int)blocks : 0;
     return cudaSuccess;
 }
 
