@@ -102,8 +102,8 @@ int build_objects(struct build_job *job, const char *work, const char *object, s
 /* Runs a linker's command line, NULL-terminated; its words become *err at the user's line, or are logged. */
 int build_run_linker(struct build_job *job, const char *const *argv, struct err *err);
 
-/* The last step, argv of n words: links what was compiled in the folder `work` into one object. An instance of a function
-   template that is called and stands nowhere is no error here: it declines where it is called, by its name. */
+/* The last step, argv of n words: links what was compiled in the folder `work` into one object. An instance of a
+   function template that is called and stands nowhere is no error here: it declines where it is called, by its name. */
 int build_link(struct build_job *job, const char *object, const char *work, const char *const *argv, int n,
                struct err *err);
 
