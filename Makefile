@@ -107,8 +107,8 @@ install: all
 	$(Q)install -m 755 $(DEVICE) $(wildcard $(JUDGE)) "$(LIB)"
 	$(Q)install -m 755 $(CAPTURE) "$(DESTDIR)$(PREFIX)/lib"
 	$(Q)install -m 644 build/include/attnscope_capture.h "$(DESTDIR)$(PREFIX)/include"
-	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
-	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
+	$(Q)find probes engine/base engine/trace engine/child engine/simt engine/standin engine/gpu kernels scenarios -type f \( -name '*.h' -o -name '*.def' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
+	    -o -name '*.ini' -o -name '*.patch' -o -path 'engine/simt/include/*' -o -path 'engine/standin/include/*' \) -exec install -D -m 644 {} "$(DATA)/{}" \;
 	$(Q)find docs -maxdepth 1 -name '*.md' -exec install -D -m 644 -t "$(DATA)/docs" {} +
 	$(Q)install -D -m 644 -t "$(DATA)/docs/examples" docs/examples/*
 	$(Q)$(PROGRAM) docs man > "$(MAN)/attnscope.1"

@@ -485,6 +485,10 @@ inline bool asc_call_run(const asc_kernel &kernel, const asc_problem &problem, a
         snprintf(why, static_cast<size_t>(size), "its host code called exit(%d)", left.status);
         return false;
 #endif
+#ifdef ASC_EXIT_H
+    } catch (const asc_left &left) {
+        return asc_say(left.why, why, size);
+#endif
     } catch (...) {
         return asc_say("its host code threw an exception", why, size);
     }

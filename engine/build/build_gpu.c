@@ -79,6 +79,8 @@ static void add_arguments(struct build_job *job)
     build_add(job, job->request->debug == GPU_FULL ? "-G" : "-lineinfo");
     build_add(job, "-g");
     build_add(job, "--expt-relaxed-constexpr");
+    build_add(job, "-include");
+    build_add_path(job, "%s/engine/standin/exit.h", job->paths->root);
     /* "never referenced": true of what only other instances use; "reference to local variable": what a probe is given,
        which lives longer than the probe. */
     build_add(job, "-diag-suppress=177,836");

@@ -240,7 +240,8 @@ static int linker_error(const struct diagnose *d, const char *text, struct err *
     const char *whole = d->user_path;
     if (strstr(text, "undefined reference to `asc_describe'"))
         return err_set(err, ERR_BUILD, whole, "does not register a kernel: %s",
-                       d->without_header ? "attnscope.h is not included" : "ASC_KERNEL(name) is missing");
+                       d->without_header ? "attnscope.h is not included"
+                                         : "ASC_RUN(name, ...) is missing, or ASC_KERNEL(name)");
     const char *missing = strstr(text, "cannot find -l");
     if (missing)
         return err_set(err, ERR_SYSTEM, "", "the linker %.*s: install the library's -dev package",

@@ -69,6 +69,9 @@ class Install(unittest.TestCase):
             self.assertEqual(self.attnscope("docs", Path(name).name.removesuffix(".md")).stdout, written)
         example = self.attnscope("run", data / "docs/examples/my_attention.cu", "--shape", "1,1,32,64")
         self.assertEqual(example.returncode, 0, example.stdout)
+        extension = self.attnscope("run", ROOT / "tests/host_code/extension.cu", "--shape", "1,1,32,32")
+        self.assertEqual(extension.returncode, 0, extension.stdout)
+        self.assertTrue((data / "engine/standin/exit.h").is_file())  # what is built for a GPU needs it
         listed = self.attnscope("list").stdout
         self.assertIn(f"Kernels, below {data}:", listed)
         self.assertIn("kernels/v2b_scalar.cu", listed)

@@ -317,7 +317,7 @@ static void test_registration(void **state)
     char bare[4096];
     write_file("unregistered.cu", "#include \"attnscope.h\"\n__global__ void k() {}\n");
     refused("unregistered.cu", NULL, ERR_BUILD, "unregistered.cu",
-            "does not register a kernel: ASC_KERNEL(name) is missing");
+            "does not register a kernel: ASC_RUN(name, ...) is missing, or ASC_KERNEL(name)");
     snprintf(bare, sizeof bare, "%sint main() { return 0; }\n", KERNEL);
     write_file("main.cu", bare);
     built("main.cu", 0); /* one of its own is never called */

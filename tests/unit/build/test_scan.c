@@ -372,7 +372,7 @@ static void test_linker_words(void **state)
     diagnose_linker(&d, "/usr/bin/ld: main.o: in function `m':\nmain.c:4: undefined reference to `asc_describe'\n",
                     &err);
     assert_string_equal(err.where, "my/k.cu");
-    assert_string_equal(err.message, "does not register a kernel: ASC_KERNEL(name) is missing");
+    assert_string_equal(err.message, "does not register a kernel: ASC_RUN(name, ...) is missing, or ASC_KERNEL(name)");
     diagnose_linker(&d,
                     "/usr/bin/ld: k.o: in function `f':\n/home/u/my/k.cu:12: undefined reference to `g(int)'\n"
                     "collect2: error: ld returned 1 exit status\n",
