@@ -34,7 +34,7 @@ struct trace_stack {
 /* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
 struct trace_event {
     enum event_kind kind;
-    char text[512]; /* with block and thread; of a collision both threads */
+    char text[1024]; /* with block and thread; of a collision both threads; a deadlock's has a line for each group */
     char file[256];
     int line; /* 0: unknown */
     struct trace_stack stack, other_stack;
