@@ -260,7 +260,7 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
                                           : dtype_name(rule->type),
                  way);
     else if (rule->factor != 1) {
-        char number[96];
+        char number[160];
         constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
         snprintf(out, bytes, "%s is multiplied by %s%s", operand, number, way);
     } else if (rule->type != DTYPE_COUNT)
@@ -274,7 +274,7 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
 
 static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)
 {
-    char number[96];
+    char number[160];
     constant_say(s->tiles[0].c, factor, number, sizeof number);
     if (factor == 0)
         snprintf(out, bytes, "%s is not added", what);
@@ -286,7 +286,7 @@ static void say_times(const struct sample *s, const char *what, double factor, c
 
 static void say_cap(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    char cap[96] = "", inner[96] = "";
+    char cap[160] = "", inner[160] = "";
     const double by = rule->factor / rule->old_factor;
     if (rule->old_factor == 0) {
         constant_say(s->tiles[0].c, rule->factor, inner, sizeof inner);

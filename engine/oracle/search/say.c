@@ -13,7 +13,7 @@
 /* "the α of row r - 8 times 2" */
 static void say_entry(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    char number[96], row[96];
+    char number[160], row[96];
     if (rule->entry == ENTRY_ZERO || rule->entry == ENTRY_ONE) {
         say_add(out, bytes, "%.6g", (rule->entry == ENTRY_ONE) * rule->factor + rule->plus);
         return;
@@ -59,7 +59,7 @@ static void say_dropout(const struct sample *s, double factor, char *out, size_t
 static void say_result(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
-    char number[96];
+    char number[160];
     if (rule->entry != ENTRY_ONE) {
         say_add(out, bytes, "%s is what it should be %s ", stage, rule->power < 0 ? "divided by" : "times");
         say_entry(s, rule, out, bytes);
@@ -165,7 +165,7 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
 /* " - 0.5 m", without the sign where it is the first and positive. */
 static void say_summand(const struct sample *s, double factor, const char *name, bool first, char *out, size_t bytes)
 {
-    char number[96];
+    char number[160];
     if (factor == 0)
         return;
     say_add(out, bytes, "%s", first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");

@@ -247,6 +247,29 @@ static void numbers_are_recognized(void **state)
     assert_false(constant_near(&c, NAN, 1e-6, &value, &bits, words));
 }
 
+/* A number that is two things by chance is said to be either; one thing under two names is said once. */
+static void two_readings_of_a_number_are_both_said(void **state)
+{
+    (void)state;
+    static const struct {
+        double scale, offset, x;
+        const char *said;
+    } rows[] = {{0.125, 8, 8 * M_LN2, "5.54518 (p_offset · ln 2, or 1 / (softmax scale · log2(e)))"},
+                {0.2, 8, 8 * M_LN2, "5.54518 (p_offset · ln 2)"},
+                {0.125, 0, 8 * M_LN2, "5.54518 (1 / (softmax scale · log2(e)))"},
+                {0.125, 8, -8, "-8 (minus 1 / softmax scale, or minus p_offset)"},
+                {0.125, 8, 0.125, "0.125 (the softmax scale)"},
+                {0.5, 0, 0.5, "0.5 (1/2, or the softmax scale)"},
+                {1, 0, 1, "1"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct oracle_case c = {.scale = rows[i].scale, .head_dim = 64, .head_dim_v = 64};
+        char said[160];
+        c.conventions.p_offset = (float)rows[i].offset;
+        constant_say(&c, rows[i].x, said, sizeof said);
+        assert_string_equal(said, rows[i].said);
+    }
+}
+
 static void a_pair_that_is_turned_in_place_uses_what_it_has_just_made(void **state)
 {
     (void)state;
@@ -278,6 +301,7 @@ int main(void)
         cmocka_unit_test(conditions_are_found),
         cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),
+        cmocka_unit_test(two_readings_of_a_number_are_both_said),
         cmocka_unit_test(a_pair_that_is_turned_in_place_uses_what_it_has_just_made),
     };
     return cmocka_run_group_tests_name("oracle: search parts", tests, NULL, NULL);
