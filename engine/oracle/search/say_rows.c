@@ -280,7 +280,8 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
         say_add(out, bytes, " row %s%s where row r is wanted", words,
                 f->flat               ? " of the tensor"
                 : f->whole && !clears ? " of the head"
-                                      : "");
+                : f->whole            ? ""
+                                      : say_of_tile(s, f->operand, map));
         if (clears && high == low + 1)
             say_add(out, bytes, ": rows %d to %d hold rows 0 to %d", 1 << low, (1 << high) - 1, (1 << low) - 1);
     }
@@ -316,7 +317,7 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     }
     if (f->partly) {
         say_add(out, bytes, " in its ");
-        say_term(&f->only, out, bytes);
+        say_term(s, f->operand, &f->only, out, bytes);
     }
 }
 
