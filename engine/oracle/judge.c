@@ -259,8 +259,7 @@ static void judge_visited(const struct job *job, int kv)
         verdicts_of(job, ch)->local.unequal = unequal;
     }
     for (int side = 0; side < SIDES && s->stage[asc_s].recorded && s->pad_captured; side++)
-        element_judge_padding(&job->c->s_padding[kv], s->at.cols, padding_value(job->c),
-                              verdict_of(job, asc_s, side));
+        element_judge_padding(&job->c->s_padding[kv], s->at.cols, padding_value(job->c), verdict_of(job, asc_s, side));
     if (left)
         return;
     if (job->inputs_alone) {

@@ -133,7 +133,7 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
-    struct trace_dealt *dealt; /* owned; NULL: as the plan says, or nobody has looked (engine/verdict/dealt.h) */
+    struct trace_dealt *dealt;     /* owned; NULL: as the plan says, or nobody has looked (engine/verdict/dealt.h) */
     struct trace_writers *writers; /* owned: of a saved trace, who recorded what; NULL: it does not say (writers.h) */
     float *turned[2];              /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
     int fd;                        /* owned: memfd of a live trace, -1 for a saved one */

@@ -446,8 +446,8 @@ static void take_explanation(const struct testing *testing, const struct explana
         tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }
 
-/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say, and no
-   kernel means another group's scale: the bounds of narrow types hide that from O. */
+/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say, and
+   no kernel means another group's scale: the bounds of narrow types hide that from O. */
 static int explain_rounding(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);

@@ -149,7 +149,8 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
     const bool of_dims = s->channel == asc_s;
     char which[96] = "";
     say_condition(&rule->keys, of_dims ? &element : &key, which, sizeof which);
-    const char *tiles = of_dims ? " of the head dimension" : rule->region.n == 0          ? " of every tile"
+    const char *tiles = of_dims                      ? " of the head dimension"
+                        : rule->region.n == 0        ? " of every tile"
                         : say_several_tiles(s, true) ? " of the tile"
                                                      : "";
     const char *who = of_dims ? "the dot products" : stage, *ending = of_dims ? "" : "s";

@@ -266,6 +266,9 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
     } else if (map->kind == MAP_DESCRIBED) {
         map_descriptor(map, words, sizeof words);
         say_add(out, bytes, " what is read of the swizzle of 128 bytes with %s", words);
+    } else if (map->kind == MAP_PANELS) {
+        say_add(out, bytes, " panels of %d elements that lie %d rows apart and are read %d apart",
+                MAP_PANEL_PIECES * unit, map->bits, map->b);
     } else if (map->kind == MAP_PLACED) {
         map_places(map, &stored, &read, moves);
         say_add(out, bytes, " 16-byte pieces as if those of row r were stored at %s and read at %s, x = %s", stored,

@@ -107,6 +107,23 @@ static void scattered_pairs_have_no_map(void **state)
     assert_int_equal(map.a, 2);
 }
 
+/* K of 128 rows of two panels, of which the second is read 64 rows behind the first, not 128; or 256. */
+static void panels_lie_apart(void **state)
+{
+    (void)state;
+    struct map map = {.kind = MAP_PANELS, .a = 16, .b = 64, .bits = 128};
+    for (int row = 0; row < 128; row++)
+        for (int piece = 0; piece < 16; piece++) {
+            const int from = piece < 8  ? row * 16 + piece
+                             : row < 64 ? (row + 64) * 16 + piece - 8
+                                        : (row - 64) * 16 + piece;
+            assert_int_equal(map_at(&map, row * 16 + piece), from);
+        }
+    map.b = 256;
+    assert_int_equal(map_at(&map, 5 * 16 + 3), 5 * 16 + 3);
+    assert_true(map_at(&map, 5 * 16 + 9) >= 128 * 16); /* behind the tile */
+}
+
 /* Every descriptor is found by the places that it reads, as itself or as one that reads the same; but not the right
    one, nor one of which the swizzle alone is another, which is a map of bits. */
 static void descriptors_are_found(void **state)
@@ -296,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(panels_lie_apart),
         cmocka_unit_test(descriptors_are_found),
         cmocka_unit_test(a_table_of_codes_is_read_off),
         cmocka_unit_test(conditions_are_found),

@@ -93,8 +93,7 @@ static void rows_of_the_tile_are_no_rows_of_the_head(void **state)
     }
     keys.keys = (struct term){AXIS_COL, EQUAL, 5, 0};
     keys.weight = 2;
-    expect_of(TILES, 0, asc_l, in(keys, AXIS_ROW, EQUAL, 3),
-              "l counts key 5 of the tile 2 times in row 3 of the tile");
+    expect_of(TILES, 0, asc_l, in(keys, AXIS_ROW, EQUAL, 3), "l counts key 5 of the tile 2 times in row 3 of the tile");
     rows.rows.operand = rows.rows.tensor = asc_k;
     rows.map = (struct map){.kind = MAP_QUOTIENT, .a = 2};
     expect_of(TILES, 0, asc_k, rows, "K holds row r / 2 of the tile where row r is wanted");
@@ -225,6 +224,8 @@ static void rows_of_pages_and_of_descriptors(void **state)
            "K holds what is read of the swizzle of 128 bytes with k steps of 16 bytes, not 32, rows 32 bytes apart, "
            "not 128, "
            "groups of 8 rows 16 bytes apart, not 1024, a swizzle of 16 bytes, not 128");
+    rows.map = (struct map){.kind = MAP_PANELS, .a = 2 * MAP_PANEL_PIECES, .b = 64, .bits = 128};
+    expect(asc_s, rows, "K holds panels of 64 elements that lie 128 rows apart and are read 64 apart");
 }
 
 /* Bits that move alike are said at once: a sentence that is cut would lose its region. */
