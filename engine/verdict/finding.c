@@ -436,10 +436,6 @@ static void take_explanation(const struct testing *testing, const struct explana
     f->share = found->share;
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
-    if (f->cause != CAUSE_NONE && found->n) /* what a rule is named for is what the rule has explained */
-        f->evidence = (struct cause_evidence){.elements = found->wrong,
-                                              .explained = found->rule[0].evidence.in,
-                                              .discriminating = found->rule[0].evidence.told};
     for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++)
         tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
     if (found->n && found->runner_up.kind != RULE_NONE)
