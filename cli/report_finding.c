@@ -9,10 +9,16 @@
 #include "engine/verdict/onset.h"
 #include <math.h>
 
-static json_t *evidence_json(const struct cause_evidence *e)
+/* Of a cause that is a rule's name what the rule has explained. NULL: it was found by what counts no elements. */
+static json_t *evidence_json(const struct finding *f)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "elements", (json_int_t)e->elements, "explained", (json_int_t)e->explained,
-                     "rounding", (json_int_t)e->rounding, "discriminating", (json_int_t)e->discriminating);
+    const struct cause_evidence *e = &f->evidence;
+    const struct rule_told *r = &f->rule[0];
+    if (!e->elements && !f->n_rules)
+        return NULL;
+    return json_pack("{s:I, s:I, s:I, s:I}", "elements", (json_int_t)(e->elements ? e->elements : r->wrong),
+                     "explained", (json_int_t)(e->elements ? e->explained : r->in), "rounding", (json_int_t)e->rounding,
+                     "discriminating", (json_int_t)(e->elements ? e->discriminating : r->told));
 }
 
 static json_t *cause_json(enum cause cause)
@@ -86,8 +92,9 @@ json_t *report_json_finding(const struct session *s, const struct finding *f)
     json_t *causes = json_array();
     if (f->cause != CAUSE_NONE) {
         json_t *named = cause_json(f->cause);
-        if (f->evidence.elements) /* what knows memory counts none */
-            json_object_set_new(named, "evidence", evidence_json(&f->evidence));
+        json_t *evidence = evidence_json(f);
+        if (evidence)
+            json_object_set_new(named, "evidence", evidence);
         if (f->detail[0])
             json_object_set_new(named, "detail", report_json_text(f->detail));
         json_array_append_new(causes, named);

@@ -55,8 +55,8 @@ double error_larger(double a, double b);
 #define POISON_16 0x7FA0u
 #define ARRAY_POISON_16 0x7FA5u
 #define UNFINISHED_16 0x7FAAu
-/* In places of a kernel's inputs that hold no row: between rows, behind a sequence in its last page, in pages of nobody.
-   A probe that comes by such an element has captured it. */
+/* In places of a kernel's inputs that hold no row: between rows, behind a sequence in its last page, in pages of
+   nobody. A probe that comes by such an element has captured it. */
 #define UNUSED_16 0x7FAFu
 bool dtype_has_unwritten(enum dtype t);
 /* What memory of type t holds before a run, two bytes of it, repeated: the pattern above, the NaN code 7F of both FP8

@@ -189,8 +189,13 @@ void text_failure(FILE *out, const struct err *err)
     text_inline(out, "%s%s", err->where, err->where[0] ? ": " : "");
     if (err->code == ERR_BUILD)
         fputs(err->message, out);
-    else
+    else if (err->code != ERR_RUN)
         text_inline(out, "%s", err->message);
+    else /* a listing may follow the first line */
+        for (const char *line = err->message; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+            fputs(line > err->message ? "\n  " : "", out);
+            text_inline(out, "%.*s", (int)strcspn(line, "\n"), line);
+        }
     fputs("\n", out);
 }
 

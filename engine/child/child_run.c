@@ -6,6 +6,7 @@
 #include "engine/trace/event.h"
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,23 @@ static void take_stack(const struct trace *t, const char *lines, struct trace_st
         stack->n = 0;
 }
 
+/* Adds words to the first line: a listing may follow. */
+__attribute__((format(printf, 3, 4))) static void add_words(char *text, size_t size, const char *format, ...)
+{
+    char *words = NULL, *rest = strdup(text + strcspn(text, "\n"));
+    va_list args;
+    va_start(args, format);
+    if (!rest || vasprintf(&words, format, args) < 0)
+        words = NULL;
+    va_end(args);
+    if (words) {
+        const size_t first = strcspn(text, "\n");
+        snprintf(text + first, size - first, "%s%s", words, rest);
+    }
+    free(words);
+    free(rest);
+}
+
 static void place_text(const json_t *json, const char *key, char *out, size_t size)
 {
     const json_t *place = json_object_get(json, key);
@@ -173,8 +191,7 @@ static void take_event(struct run *run, const json_t *json)
         char block[80], thread[80];
         place_text(json, "block", block, sizeof block);
         place_text(json, "thread", thread, sizeof thread);
-        size_t used = strlen(event->text);
-        snprintf(event->text + used, sizeof event->text - used, " in %s, %s", block, thread);
+        add_words(event->text, sizeof event->text, " in %s, %s", block, thread);
     }
     if (wire_integer(json, "fatal", 0, 1, 0) && !run->fatal)
         run->fatal = info->n_events;
@@ -339,7 +356,7 @@ static void describe(struct run *run, int status, double limit_s, char *what, si
         break;
     }
     if (call && where[0])
-        snprintf(what + strlen(what), size - strlen(what), "; called at %s:%d", call->file, call->line);
+        add_words(what, size, "; called at %s:%d", call->file, call->line);
 }
 
 static enum run_status status_of(const struct run *run)
@@ -423,7 +440,7 @@ static void tell_last_probes(struct run *run)
 
 static int finish_badly(struct run *run, double limit_s, struct err *err)
 {
-    char what[512], where[512], progress[512];
+    char what[1536], where[512], progress[512];
     struct trace_info *info = &run->t->info;
     int gone = run->outcome == OUTCOME_GONE;
     child_end_descendants(run->c, run->progress);
@@ -447,7 +464,8 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
     snprintf(info->status_text, sizeof info->status_text, "%s", what);
     info->stopped = stopped_by(run);
     const enum err_code code = run->outcome == OUTCOME_CANCELLED ? ERR_CANCELLED : refused(run) ? ERR_SYSTEM : ERR_RUN;
-    return err_set(err, code, where, "%s; %s", what, progress);
+    add_words(what, sizeof what, "; %s", progress);
+    return err_set(err, code, where, "%s", what);
 }
 
 /* Decides where the probes write. -1: not where the scenario asks for. */

@@ -218,6 +218,12 @@ static void judge_denied(const struct job *job, enum asc_channel ch)
         d->each(d->ctx, d);
 }
 
+static struct verdict *verdict_of(const struct job *job, enum asc_channel ch, int side)
+{
+    struct tile_verdicts *v = verdicts_of(job, ch);
+    return side == LOCAL ? &v->local : &v->global;
+}
+
 static void judge_visited(const struct job *job, int kv)
 {
     struct judge_scratch *s = job->s;
@@ -252,17 +258,16 @@ static void judge_visited(const struct job *job, int kv)
         verdicts_of(job, ch)->local.exact = (uint8_t)(model + 1);
         verdicts_of(job, ch)->local.unequal = unequal;
     }
-    if (s->stage[asc_s].recorded && s->pad_captured)
-        element_judge_padding(&job->c->s_padding[kv], s->at.cols, padding_value(job->c),
-                              &verdicts_of(job, asc_s)->local);
+    for (int side = 0; side < SIDES && s->stage[asc_s].recorded && s->pad_captured; side++)
+        element_judge_padding(&job->c->s_padding[kv], s->at.cols, padding_value(job->c), verdict_of(job, asc_s, side));
     if (left)
         return;
     if (job->inputs_alone) {
         s->at.tiles_seen++;
         return;
     }
-    if (s->stage[asc_p].recorded)
-        padding_judge_p(job->c, s, &verdicts_of(job, asc_p)->local);
+    for (int side = 0; side < SIDES && s->stage[asc_p].recorded; side++)
+        padding_judge_p(job->c, s, side, verdict_of(job, asc_p, side));
     if (s->stage[asc_v].recorded)
         padding_judge_v(job->c, s, &verdicts_of(job, asc_v)->local);
     judge_late_u(job);

@@ -243,10 +243,10 @@ static const struct matrix *padding_at(const struct matrix *padding, const struc
     return padding && padding[s->at.kv].data ? &padding[s->at.kv] : NULL;
 }
 
-/* A padding key has no weight, unless a score other than -inf stands in its place: that is the fault of S, or what the
-   conventions say, and P follows from it. */
+/* A padding key has no weight, unless a score other than -inf stands in its place: that is what the conventions say, or
+   the fault of S, which locally P follows from. */
 static bool weight_is_right(const struct oracle_case *c, const struct judge_scratch *s, const struct matrix *p, int row,
-                            int col)
+                            int col, int side)
 {
     const size_t at = (size_t)(row * p->row_stride + col);
     const struct operand frame = local_p_frame(c, &s->at);
@@ -255,9 +255,9 @@ static bool weight_is_right(const struct oracle_case *c, const struct judge_scra
     double score = -INFINITY;
     if (got == 0 || !values_element_written(p, at))
         return true;
-    if (s->at.pad_cols)
+    if (s->at.pad_cols && side == LOCAL)
         score = s->at.pad[(size_t)row * (size_t)s->at.pad_cols + (size_t)col];
-    else if (values_unseen_padding(c, s->stage[asc_s].recorded, s->at.cols))
+    else if (values_unseen_padding(c, side == LOCAL && s->stage[asc_s].recorded, s->at.cols))
         score = (double)c->conventions.s_masked_value;
     /* From what is no number follows nothing. */
     if (isnan(m) || m == INFINITY || isnan(score))
@@ -332,7 +332,7 @@ void padding_excuse(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; p && r < p->rows; r++) {
         bool right = true, none = true;
         for (int col = 0; col < p->cols; col++) {
-            right = right && weight_is_right(c, s, p, r, col);
+            right = right && weight_is_right(c, s, p, r, col, LOCAL);
             none = none && dtype_load(p->dtype, p->data, (size_t)(r * p->row_stride + col)) == 0;
         }
         if (right && (none || zeros))
@@ -346,12 +346,12 @@ void padding_excuse(const struct oracle_case *c, struct judge_scratch *s)
         excuse_u(s, v, d);
 }
 
-void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v)
+void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, int side, struct verdict *v)
 {
     const struct matrix *p = padding_at(c->p_padding, s);
     for (int row = 0; p && row < p->rows; row++)
         for (int col = 0; col < p->cols; col++)
-            if (!weight_is_right(c, s, p, row, col))
+            if (!weight_is_right(c, s, p, row, col, side))
                 count(v, dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + col)), row, s->at.cols + col);
 }
 

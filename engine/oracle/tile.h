@@ -35,9 +35,9 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
    none: neither l nor U is to blame for these, nothing is expected of them. */
 void padding_excuse(const struct oracle_case *c, struct judge_scratch *s);
 
-/* After that: adds the padding that is wrong to the local verdicts of p and of v. Its columns, or rows, are numbered on
-   from those of the problem. */
-void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v);
+/* After that: adds the padding that is wrong to a side's verdict of p, and to the local one of v. Its columns, or rows,
+   are numbered on from those of the problem. */
+void padding_judge_p(const struct oracle_case *c, const struct judge_scratch *s, int side, struct verdict *v);
 void padding_judge_v(const struct oracle_case *c, const struct judge_scratch *s, struct verdict *v);
 
 #endif

@@ -1,3 +1,4 @@
+#include "engine/base/path.h"
 #include "engine/simt/bulk.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/fiber.h"
@@ -123,13 +124,13 @@ int simt_barrier(enum simt_barrier_op op, int predicate, const char *file, int l
         if (w->named[0].arrived)
             report_raise(EVENT_BARRIER, false, file, line, self,
                          "__syncthreads is barrier 0, which others use for %u threads (%s:%d)", w->named[0].expected,
-                         w->named[0].file, w->named[0].line);
+                         path_name(w->named[0].file), w->named[0].line);
         w->barrier_file = file;
         w->barrier_line = line;
     } else if (line != w->barrier_line || (file != w->barrier_file && strcmp(file, w->barrier_file) != 0)) {
         report_raise(EVENT_BARRIER, false, file, line, self,
-                     "threads of one block are at different __syncthreads (the other: %s:%d)", w->barrier_file,
-                     w->barrier_line);
+                     "threads of one block are at different __syncthreads (the other: %s:%d)",
+                     path_name(w->barrier_file), w->barrier_line);
     }
     const unsigned epoch = w->epoch & 1;
     w->n_at_barrier++;
@@ -152,9 +153,9 @@ static void write_place(const struct fiber *f, char *out, size_t bytes)
     const struct locate where = {.pc = (uintptr_t)f->pc, .file = f->file, .line = f->line, .body = (uintptr_t)f->body};
     locate_stack(&where, &stack);
     const struct simt_frame call = locate_call(&stack);
-    const int used = snprintf(out, bytes, "%s:%d", f->file ? f->file : "?", f->line);
+    const int used = snprintf(out, bytes, "%s:%d", f->file ? path_name(f->file) : "?", f->line);
     if (stack.n > 1 && used > 0 && (size_t)used < bytes)
-        snprintf(out + used, bytes - (size_t)used, ", called at %s:%d", call.file, call.line);
+        snprintf(out + used, bytes - (size_t)used, ", called at %s:%d", path_name(call.file), call.line);
 }
 
 /* What threads i.. wait for, in words; returns the first thread that waits elsewhere. */
@@ -178,24 +179,28 @@ static unsigned describe_group(const struct worker *w, unsigned i, char *out, si
         if (!dead && (g->line != f->line || g->file != f->file || (meets && (g->mask != f->mask || g->op != f->op))))
             break;
     }
-    char place[400], counts[500];
+    char place[400], counts[500], who[48];
+    const char *const waits = end == i + 1 ? "waits" : "wait";
     write_place(f, place, sizeof place);
+    if (end == i + 1)
+        snprintf(who, sizeof who, "thread %u", i);
+    else
+        snprintf(who, sizeof who, "threads %u..%u", i, end - 1);
     if (dead)
-        snprintf(out, bytes, "threads %u..%u have returned", i, end - 1);
+        snprintf(out, bytes, "%s %s returned", who, end == i + 1 ? "has" : "have");
     else if (meets)
-        snprintf(out, bytes, "threads %u..%u wait in %s (mask %08x) at %s", i, end - 1, warp_op_name(f->op), f->mask,
-                 place);
+        snprintf(out, bytes, "%s %s in %s (mask %08x) at %s", who, waits, warp_op_name(f->op), f->mask, place);
     else if (named)
-        snprintf(out, bytes, "threads %u..%u wait at barrier %u (%u of %u threads have come) at %s", i, end - 1,
-                 f->barrier, w->named[f->barrier].arrived, w->named[f->barrier].expected, place);
+        snprintf(out, bytes, "%s %s at barrier %u (%u of %u threads have come) at %s", who, waits, f->barrier,
+                 w->named[f->barrier].arrived, w->named[f->barrier].expected, place);
     else if (counted) {
-        mbarrier_describe(&w->mbarriers.at[f->mbarrier], counts, sizeof counts);
-        snprintf(out, bytes, "threads %u..%u wait for %s, at %s", i, end - 1, counts, place);
+        mbarrier_describe(&w->mbarriers, f->mbarrier, counts, sizeof counts);
+        snprintf(out, bytes, "%s %s for %s, at %s", who, waits, counts, place);
     } else if (clustered)
-        snprintf(out, bytes, "threads %u..%u wait in barrier.cluster.wait (%u threads have not come) at %s", i, end - 1,
+        snprintf(out, bytes, "%s %s in barrier.cluster.wait (%u threads have not come) at %s", who, waits,
                  w->cluster->missing, place);
     else
-        snprintf(out, bytes, "threads %u..%u wait in __syncthreads at %s", i, end - 1, place);
+        snprintf(out, bytes, "%s %s in __syncthreads at %s", who, waits, place);
     return end;
 }
 

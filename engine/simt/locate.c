@@ -94,8 +94,17 @@ void locate_init(void)
         state = backtrace_create_state(NULL, 1, on_error, NULL);
 }
 
+static const char *without_dots(const char *path)
+{
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    return path;
+}
+
 static bool same_file(const char *a, const char *b)
 {
+    a = without_dots(a);
+    b = without_dots(b);
     const size_t n_a = strlen(a), n_b = strlen(b), n = n_a < n_b ? n_a : n_b;
     return !strcmp(a + n_a - n, b + n_b - n); /* one of them may be relative */
 }

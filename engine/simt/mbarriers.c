@@ -1,5 +1,6 @@
 #include "engine/simt/mbarriers.h"
 
+#include "engine/base/path.h"
 #include "engine/simt/bulk.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
@@ -44,17 +45,26 @@ struct mbarrier *mbarrier_at(struct worker **block, uint64_t address, const char
     traps_end();
 }
 
-/* Where it was initialized, and by whom: a helper does that for all of them. */
-static int write_name(const struct mbarrier *b, char *text, unsigned size)
+/* Where it was initialized, and by whom: a helper does that for all of them. Which one of those it is its address says,
+   and its number among all that one instruction has initialized. */
+static int write_name(const struct mbarriers *all, const struct mbarrier *b, char *text, unsigned size)
 {
+    char number[48] = "", called[256] = "";
+    unsigned n = 0, own = 0;
     struct simt_stack stack;
     const struct locate where = {.pc = (uintptr_t)b->pc, .file = b->file, .line = b->line, .body = (uintptr_t)b->body};
     locate_stack(&where, &stack);
     const struct simt_frame call = locate_call(&stack);
-    const int used = snprintf(text, size, "the mbarrier of %s:%d", b->file, b->line);
-    if (stack.n <= 1 || used < 0 || (unsigned)used >= size)
-        return used;
-    return used + snprintf(text + used, size - (unsigned)used, ", called at %s:%d", call.file, call.line);
+    for (unsigned i = 0; i < all->n; i++) {
+        n += all->at[i].address && all->at[i].pc == b->pc;
+        own = &all->at[i] == b ? n : own;
+    }
+    if (stack.n > 1)
+        snprintf(called, sizeof called, ", called at %s:%d", path_name(call.file), call.line);
+    if (n > 1)
+        snprintf(number, sizeof number, "%u of %u initialized there, ", own, n);
+    return snprintf(text, size, "the mbarrier of %s:%d%s (%sshared address 0x%" PRIx64 ")", path_name(b->file), b->line,
+                    called, number, b->address);
 }
 
 void mbarriers_left(struct worker *w)
@@ -64,7 +74,7 @@ void mbarriers_left(struct worker *w)
         char name[400];
         if (b->filled <= b->seen)
             continue;
-        write_name(b, name, sizeof name);
+        write_name(&w->mbarriers, b, name, sizeof name);
         report_raise(EVENT_NEVER_WAITED, false, b->copy_file, b->copy_line, simt_tls.self,
                      "a bulk copy to this block, whose last thread returns: nobody has waited for phase %u of %s, "
                      "which tells that it has come",
@@ -148,8 +158,8 @@ static void add_bytes(struct mbarrier *b, int64_t bytes, const char *file, int l
     b->bytes += bytes;
     if (b->bytes > (int64_t)COUNT_MAX || b->bytes < -(int64_t)COUNT_MAX)
         report_raise(EVENT_BARRIER, false, file, line, simt_tls.self,
-                     "the mbarrier of %s:%d counts %" PRId64 " bytes: it can count to %u", b->file, b->line, b->bytes,
-                     COUNT_MAX);
+                     "the mbarrier of %s:%d counts %" PRId64 " bytes: it can count to %u", path_name(b->file), b->line,
+                     b->bytes, COUNT_MAX);
 }
 
 void mbarrier_brought(struct worker *w, struct mbarrier *b, int64_t bytes, const char *file, int line)
@@ -186,7 +196,7 @@ uint64_t simt_mbarrier_arrive(uint64_t address, uint32_t count, uint32_t expecte
     if (count > b->pending) {
         report_raise(EVENT_BARRIER, false, file, line, self,
                      "mbarrier.arrive of %u, where %u of %u arrivals are left in this phase (mbarrier.init at %s:%d)",
-                     count, b->pending, b->expected, b->file, b->line);
+                     count, b->pending, b->expected, path_name(b->file), b->line);
         count = b->pending;
     }
     b->pending -= count;
@@ -243,9 +253,10 @@ bool simt_mbarrier_wait(uint64_t address, uint32_t parity, bool waits, const cha
     return true;
 }
 
-void mbarrier_describe(const struct mbarrier *b, char *text, unsigned size)
+void mbarrier_describe(const struct mbarriers *all, unsigned number, char *text, unsigned size)
 {
-    int used = write_name(b, text, size);
+    const struct mbarrier *b = &all->at[number];
+    int used = write_name(all, b, text, size);
     if (used > 0 && (unsigned)used < size)
         used += snprintf(text + used, size - (unsigned)used, ", phase %u: %u of %u arrivals are missing", b->phase,
                          b->pending, b->expected);

@@ -43,7 +43,8 @@ struct mbarrier *mbarrier_at(struct worker **block, uint64_t address, const char
 /* A copy of block w has been issued; it has brought so many bytes. */
 void mbarrier_filled(struct mbarrier *b, const char *file, int line);
 void mbarrier_brought(struct worker *w, struct mbarrier *b, int64_t bytes, const char *file, int line);
-/* "the mbarrier of hopper.cuh:24, called at attn.cu:40, phase 3: 1 of 2 arrivals are missing, and 8192 bytes" */
-void mbarrier_describe(const struct mbarrier *b, char *text, unsigned size);
+/* "the mbarrier of hopper.cuh:24, called at attn.cu:40 (2 of 6 initialized there, shared address 0x8010), phase 3:
+   1 of 2 arrivals are missing, and 8192 bytes" */
+void mbarrier_describe(const struct mbarriers *all, unsigned number, char *text, unsigned size);
 
 #endif

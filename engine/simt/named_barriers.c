@@ -1,5 +1,6 @@
 #include "engine/simt/named_barriers.h"
 
+#include "engine/base/path.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
 #include "engine/simt/traps.h"
@@ -41,10 +42,11 @@ static void check_round(const struct worker *w, const struct named_barrier *b, u
     const struct fiber *self = simt_tls.self;
     if (id == 0 && w->n_at_barrier)
         report_raise(EVENT_BARRIER, false, file, line, self,
-                     "barrier 0 is that of __syncthreads, where others wait (%s:%d)", w->barrier_file, w->barrier_line);
+                     "barrier 0 is that of __syncthreads, where others wait (%s:%d)", path_name(w->barrier_file),
+                     w->barrier_line);
     if (b->arrived && b->expected != count)
         report_raise(EVENT_BARRIER, false, file, line, self, "barrier %u for %u threads: others use it for %u (%s:%d)",
-                     id, count, b->expected, b->file, b->line);
+                     id, count, b->expected, path_name(b->file), b->line);
     /* One that has arrived and now waits counts twice, as is meant: it is the last of two parts, and needs itself. */
     if (!waits && b->came[self->warp] >> self->lane & 1)
         report_raise(

@@ -111,7 +111,7 @@ static void state_words(const struct worker *w, const struct group *g, char *out
         break;
     case COUNTED: {
         char counts[500];
-        mbarrier_describe(&w->mbarriers.at[f->mbarrier], counts, sizeof counts);
+        mbarrier_describe(&w->mbarriers, f->mbarrier, counts, sizeof counts);
         snprintf(out, bytes, "wait%s for %s", s, counts);
         break;
     }

@@ -1,3 +1,4 @@
+#include "engine/base/path.h"
 #include "engine/simt/checks/checks.h"
 #include "engine/simt/report.h"
 #include "engine/simt/worker.h"
@@ -47,7 +48,7 @@ static void check_lines(struct worker *w, unsigned warp, uint32_t need)
         if (!same_line(first, f)) {
             report_raise(EVENT_SHUFFLE, false, f->file, f->line, f,
                          "lanes of one warp are in %s at different lines (also %s:%d)", warp_op_name(f->op),
-                         first->file, first->line);
+                         path_name(first->file), first->line);
             return;
         }
     }

@@ -34,7 +34,7 @@ struct trace_stack {
 /* Something that happened during the run: a floating-point trap, a diverged barrier, an assert, a crash, a race. */
 struct trace_event {
     enum event_kind kind;
-    char text[512]; /* with block and thread; of a collision both threads */
+    char text[1024]; /* with block and thread; of a collision both threads; a deadlock's has a line for each group */
     char file[256];
     int line; /* 0: unknown */
     struct trace_stack stack, other_stack;
@@ -133,7 +133,7 @@ struct trace {
     const int32_t *slots;      /* [n_slots][3] batch, head, q tile; owned */
     /* What trace_lse() and case_alpha_left_out() found in a complete run; 0: they were not asked yet. */
     int lse_found, alpha_found;
-    struct trace_dealt *dealt; /* owned; NULL: as the plan says, or nobody has looked (engine/verdict/dealt.h) */
+    struct trace_dealt *dealt;     /* owned; NULL: as the plan says, or nobody has looked (engine/verdict/dealt.h) */
     struct trace_writers *writers; /* owned: of a saved trace, who recorded what; NULL: it does not say (writers.h) */
     float *turned[2];              /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
     int fd;                        /* owned: memfd of a live trace, -1 for a saved one */

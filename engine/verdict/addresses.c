@@ -294,7 +294,7 @@ struct looking {
     size_t n_all;
     struct sight *sights; /* owned */
     size_t n;
-    int head; /* -1: not known yet */
+    int head;   /* -1: not known yet */
     bool *seen; /* owned, [batch] */
 };
 
@@ -553,10 +553,11 @@ static void say(const struct memory *m, const struct address *a, char out[ADDRES
                  (long long)pages_of(m, other_pages), other_pages, pitch);
         break;
     case TABLE_PACKED:
-        snprintf(out, ADDRESS_BYTES,
-                 "the page table is read as if a sequence's entries began right behind those of the one before; a row of "
-                 "the table has %lld entries",
-                 pitch);
+        snprintf(
+            out, ADDRESS_BYTES,
+            "the page table is read as if a sequence's entries began right behind those of the one before; a row of "
+            "the table has %lld entries",
+            pitch);
         break;
     case TABLE_AT:
         if (a->by_page == 1 && a->by_batch == pitch)

@@ -147,8 +147,8 @@ int trace_deal_as_seen(struct trace *t)
     struct trace_dealt *dealt = otherwise && !failed ? as_planned(t) : NULL;
     for (int slot = 0; slot < t->layout.n_slots && dealt; slot++) {
         find_blocks(t, slot, tiles);
-        const int count = number_states(tiles, t->layout.kv_tiles,
-                                        dealt->states + trace_states_at(t, trace_slot_place(t, slot)));
+        const int count =
+            number_states(tiles, t->layout.kv_tiles, dealt->states + trace_states_at(t, trace_slot_place(t, slot)));
         dealt->splits = count > dealt->splits ? count : dealt->splits;
     }
     failed = failed || (otherwise && !dealt) ? -1 : 0;

@@ -240,7 +240,8 @@ bool judgement_meets(const struct judgement *j, const struct trace *t, const str
     if (expect->stopped)
         return meets_stopped(j, t, expect, why, why_bytes);
     if (j->run_incomplete)
-        return unmet(why, why_bytes, "the run did not complete: %s", t->info.status_text);
+        return unmet(why, why_bytes, "the run did not complete: %.*s", (int)strcspn(t->info.status_text, "\n"),
+                     t->info.status_text);
     if (!judgement_any(j))
         return unmet(why, why_bytes, "nothing was recorded that can be judged");
     if (expect->verdict == EXPECT_FAIL)

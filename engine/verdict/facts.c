@@ -182,7 +182,13 @@ static void tell_event(const struct facts *to, enum run_fact_kind kind, const st
     snprintf(after, sizeof after, "%s%s%s%s", lines[0] ? " (" : "", lines, lines[0] ? ")" : "", times);
     fact.after = after;
     fact.event = e;
-    tell(to, kind, &fact, "%s: %s", event_name(e->kind), e->text);
+    const char *line = e->text + strcspn(e->text, "\n");
+    tell(to, kind, &fact, "%s: %.*s", event_name(e->kind), (int)(line - e->text), e->text);
+    while (*line) { /* a listing */
+        const char *const text = line + 1;
+        line = text + strcspn(text, "\n");
+        tell(to, kind, &detail, "%.*s", (int)(line - text), text);
+    }
 }
 
 /* Whether a finding before this one has the same event. */

@@ -245,6 +245,8 @@ static void say_visitors(struct finding *f, const struct trace *t)
                  rows[1], q_tile, f->first.kv);
 }
 
+enum { FEW_ELEMENTS = 16 }; /* that it takes to name a cause: cause_named() */
+
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const char *misplaced, const struct trace *t,
                        const struct stage_summary *stage, const char *why, int above, int few)
@@ -441,25 +443,22 @@ static void take_explanation(const struct testing *testing, const struct explana
     f->share = found->share;
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
-    if (f->cause != CAUSE_NONE && found->n) /* what a rule is named for is what the rule has explained */
-        f->evidence = (struct cause_evidence){.elements = found->wrong,
-                                              .explained = found->rule[0].evidence.in,
-                                              .discriminating = found->rule[0].evidence.told};
     for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++)
         tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
     if (found->n && found->runner_up.kind != RULE_NONE)
         tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }
 
-/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say. Q, K
-   and V, and the output itself, have no other way to be right: what a rule says of them stands, small as it is. */
+/* Where the output is right, a rule is no mistake; but how a stage rounds may be more than a declaration can say, and
+   no kernel means another group's scale: the bounds of narrow types hide that from O. Q, K and V, and the output
+   itself, have no other way to be right: what a rule says of them stands, small as it is. */
 static int explain_right(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
     const struct rule *rule = &found->rule[0];
-    const bool rounds = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED ||
-                        (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
-    if (found->n != 1 || !rounds || found->share < FINDING_WHOLE)
+    const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
+                      (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
+    if (found->n != 1 || !said || found->share < FINDING_WHOLE)
         *found = (struct explanation){0};
     found->cause = CAUSE_NONE;
     return failed;
@@ -520,7 +519,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     const bool written = stage->missing_local < stage->bad_local;
     struct declared_otherwise declared;
     struct explanation found = {0};
-    int few = 0;
+    int few = written && stage->bad_local - stage->missing_local < FEW_ELEMENTS;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;

@@ -32,8 +32,8 @@ int judgement_new(const struct trace *t, struct judgement **out)
     j->slot_done = calloc((size_t)j->n_slots, sizeof *j->slot_done);
     j->fingerprint = calloc(1, sizeof *j->fingerprint);
     /* As of trace_lse(): what a complete run shows is noted once; no other thread has the trace yet. */
-    if (trace_deal_as_seen((struct trace *)(uintptr_t)t) != 0 || !j->tiles || !j->statuses || (n_own && !j->own) || !j->slot_done || !j->fingerprint ||
-        masks_new(t, &j->masks) != 0) {
+    if (trace_deal_as_seen((struct trace *)(uintptr_t)t) != 0 || !j->tiles || !j->statuses || (n_own && !j->own) ||
+        !j->slot_done || !j->fingerprint || masks_new(t, &j->masks) != 0) {
         judgement_free(j);
         return -1;
     }

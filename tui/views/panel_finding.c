@@ -194,7 +194,7 @@ static void error_draw_rows(const struct session *s, struct canvas *c, struct re
         return;
     if (stands)
         stands_put(s, &f);
-    else if (e && !strstr(s->job.err.message, e->text))
+    else if (e && !memmem(s->job.err.message, strlen(s->job.err.message), e->text, strcspn(e->text, "\n")))
         event_put(s, &f);
     else
         first_bad_put(s, &f, " of what was recorded", "");

@@ -104,7 +104,8 @@ static void log_flow(const struct session *s, struct text_flow *f)
     }
     if (s->run.trace) {
         const char *status = s->run.trace->info.status_text;
-        if (status[0] && !strstr(s->job.err.message, status))
+        const char *said = s->job.err.message;
+        if (status[0] && !memmem(said, strlen(said), status, strcspn(status, "\n")))
             flow_put(f, STYLE_WARNING, status);
         run_facts(s->run.judgement, s->run.trace, events, fact_flow, &to);
         run_facts(s->run.judgement, s->run.trace,

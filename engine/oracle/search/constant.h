@@ -10,7 +10,7 @@ enum { CONSTANT_BYTES = 64 };
 /* The cheapest known number within `off` of x, its name and its bits; false: none. words may be NULL. */
 bool constant_near(const struct oracle_case *c, double x, double off, double *value, double *bits, char *words);
 
-/* The number, and its name where it has one: "0.125 (the softmax scale)". */
+/* The number, and its name where it has one, or two: "0.125 (the softmax scale)". */
 void constant_say(const struct oracle_case *c, double x, char *out, size_t bytes);
 
 /* Bits of a number that nobody knows: the study's price. */

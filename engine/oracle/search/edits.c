@@ -272,7 +272,7 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
     const bool coded =
         both || (of < asc_s && codes_use(s->tiles[0].c, of) == (of == s->channel ? CODES_DESCALED : CODES_RAW));
     const char *operand = both ? "Q and K" : channel_label(of), *stage = channel_label(s->channel);
-    char way[32] = "", number[96], rounded[48], as[112] = "";
+    char way[32] = "", number[160], rounded[48], as[112] = "";
     constant_say(s->tiles[0].c, rule->weight, number, sizeof number);
     if (rule->weight != 1)
         snprintf(as, sizeof as, " once it is multiplied by %s", number);
@@ -307,7 +307,7 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
 
 static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)
 {
-    char number[96];
+    char number[160];
     constant_say(s->tiles[0].c, factor, number, sizeof number);
     if (factor == 0)
         snprintf(out, bytes, "%s is not added", what);
@@ -319,7 +319,7 @@ static void say_times(const struct sample *s, const char *what, double factor, c
 
 static void say_cap(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    char cap[96] = "", inner[96] = "";
+    char cap[160] = "", inner[160] = "";
     const double by = rule->factor / rule->old_factor;
     if (rule->old_factor == 0) {
         constant_say(s->tiles[0].c, rule->factor, inner, sizeof inner);

@@ -139,7 +139,7 @@ bool formula_has_change(const struct expression_node *n, int change)
 static void put_changed(struct text *out, const struct expression *e, const char *formula, int node, int change)
 {
     const struct expression_node *n = &e->node[node];
-    char number[32];
+    char number[160];
     put(out, formula, n->first);
     put(out, "(", 1);
     if (n->op == EXPRESSION_NUMBER) {

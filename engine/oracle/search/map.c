@@ -87,6 +87,15 @@ static int described_at(const struct map *map, int i)
     return line * map->a + panel + ((from ^ line) & right_descriptor.swizzle);
 }
 
+/* Panel after panel; a row behind the last one lies behind the tile. */
+static int paneled_at(const struct map *map, int i)
+{
+    const int row = i / map->a, piece = i % map->a, line = piece / PANEL_PIECES * map->b + row;
+    const int panel = line / map->bits;
+    return panel * PANEL_PIECES < map->a ? line % map->bits * map->a + panel * PANEL_PIECES + piece % PANEL_PIECES
+                                         : (map->bits + row) * map->a + piece;
+}
+
 bool map_describe(int way, int pieces, struct map *map)
 {
     const struct descriptor d = descriptor_of(way), own = right_descriptor;
@@ -172,6 +181,8 @@ int map_at(const struct map *map, int i)
         return piece_at(map, i);
     case MAP_DESCRIBED:
         return described_at(map, i);
+    case MAP_PANELS:
+        return paneled_at(map, i);
     case MAP_BITS:
         for (int k = 0; k < map->bits; k++)
             to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;
@@ -184,7 +195,7 @@ int map_at(const struct map *map, int i)
 bool map_equals(const struct map *map, const struct map *other)
 {
     return map->kind == other->kind && map->a == other->a && map->b == other->b && map->flip == other->flip &&
-           memcmp(map->row, other->row, sizeof map->row) == 0;
+           (map->kind != MAP_PANELS || map->bits == other->bits) && memcmp(map->row, other->row, sizeof map->row) == 0;
 }
 
 static bool meets(const struct map *map, const struct pair *pairs, size_t n)

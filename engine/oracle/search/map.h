@@ -19,6 +19,7 @@ enum map_kind {
     MAP_PLACED,    /* a pieces a row, stored at one place of their row and read at another: b is which (place_words) */
     MAP_DESCRIBED, /* a pieces a row, stored under the swizzle of 128 bytes and read by another descriptor of wgmma, b
                     */
+    MAP_PANELS,    /* a pieces a row, in panels of MAP_PANEL_PIECES that lie bits rows apart and are read b apart */
     MAP_BITS       /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
@@ -31,7 +32,7 @@ struct map {
     enum map_kind kind;
     int a, b;
     unsigned row[MAP_BIT_COUNT], flip;
-    int bits; /* of the indices */
+    int bits; /* of the indices; of MAP_PANELS rows */
 };
 
 struct pair {

@@ -66,6 +66,26 @@ void propose_described(struct search *search)
             rule_try(search, &rule);
 }
 
+/* Panels of a tile in shared memory that are read at another distance than they lie at: that of another tile's, half or
+   twice as far, or a padding of 8 rows too many or too few. */
+void propose_panels(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int own = operand == asc_q ? c->br : c->bc, other = operand == asc_q ? c->bc : c->br;
+    const int apart[] = {other, own / 2, own * 2, own - 8, own + 8};
+    struct rule rule = rule_new(RULE_ROWS);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.rows.span = piece_elements(&search->sample->tiles[0], operand);
+    const int pieces = oracle_dim(c, operand) / rule.rows.span;
+    rule.cost = 8;
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        rule.map = (struct map){.kind = MAP_PANELS, .a = pieces, .b = apart[i], .bits = own};
+        if (pieces % MAP_PANEL_PIECES == 0 && pieces > MAP_PANEL_PIECES && apart[i] > 0 && apart[i] != own &&
+            !rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 /* Products written out by hand pair an element of Q with another one of K than its own, in one of so many. */
 void propose_paired(struct search *search)
 {

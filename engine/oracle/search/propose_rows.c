@@ -684,6 +684,10 @@ void propose_rows(struct search *search)
         if (search->best.kind == RULE_NONE)
             propose_described(search);
         if (search->best.kind == RULE_NONE) {
+            propose_panels(search, asc_k);
+            propose_panels(search, asc_q);
+        }
+        if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_k);
             propose_pieces(search, asc_k);
         }
@@ -696,6 +700,8 @@ void propose_rows(struct search *search)
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, look_up_operand_solved);
+        if (search->best.kind == RULE_NONE)
+            propose_panels(search, asc_v);
         if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_v);
             propose_pieces(search, asc_v);

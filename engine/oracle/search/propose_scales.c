@@ -404,6 +404,27 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         propose_blocks(search, operand);
 }
 
+/* The groups whose scales are taken most often: beside the own one, the first, or counted from the other end. Where a
+   tile has one scale, few tiles do not tell which it is. */
+static void propose_usual_groups(struct search *search, enum asc_channel operand)
+{
+    const int groups = codes_of(search->sample->tiles[0].c, operand)->groups;
+    struct map usual[] = {{.kind = MAP_PLUS, .a = -1},
+                          {.kind = MAP_PLUS, .a = 1},
+                          {.kind = MAP_FIXED, .a = 0},
+                          map_of_bits(map_bits_for(groups))};
+    usual[3].flip = (1u << usual[3].bits) - 1;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0] && groups > 1; i++) {
+        struct rule rule = rule_new(RULE_SCALE);
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.map = usual[i];
+        rule.guess = true;
+        rule.cost = 7;
+        if (i < 3 || groups == 1 << usual[i].bits)
+            rule_try(search, &rule);
+    }
+}
+
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
 {
     enum { PAIRS = 512, LEAST = 3, FEW = 4 };
@@ -450,6 +471,8 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
             groups[n++] = (struct pair){at, group};
         }
     }
+    if (s->channel > asc_s)
+        propose_usual_groups(search, operand);
     if (n < LEAST)
         return;
     /* Few heads are wrong: what is right tells of the map as well. */

@@ -117,12 +117,18 @@ bool sample_is_right(const struct sample_tile *t, size_t i, double x)
                         : element_within(t->type, x, t->want[i], t->bound[i]);
 }
 
-static enum cell_state cell_of(const struct sample_tile *t, const struct matrix *captured, int r, int col)
+/* Nobody wrote it, or of an input: it was read where no row lies. No rule says what is there. */
+static bool is_nobodys(const struct matrix *captured, size_t at, bool input)
+{
+    return captured->data && (dtype_is_unwritten(captured->dtype, captured->data, at) ||
+                              (input && dtype_nobodys(captured->dtype, captured->data, at) == UNUSED_16));
+}
+
+static enum cell_state cell_of(const struct sample_tile *t, const struct matrix *captured, bool input, int r, int col)
 {
     const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
-    const size_t at = (size_t)(r * captured->row_stride + col);
     if (isnan(t->want[i]) || !(t->bound[i] < INFINITY) ||
-        (captured->data && dtype_is_unwritten(captured->dtype, captured->data, at)))
+        is_nobodys(captured, (size_t)(r * captured->row_stride + col), input && isnan(t->got[i])))
         return CELL_SILENT;
     return t->got[i] == t->want[i] || sample_is_right(t, i, t->got[i]) ? CELL_RIGHT : CELL_WRONG;
 }
@@ -131,7 +137,7 @@ static void fill_cells(struct sample *s, struct sample_tile *t, const struct mat
 {
     for (int r = 0; r < t->rows; r++)
         for (int col = 0; col < t->cols; col++) {
-            const enum cell_state cell = cell_of(t, captured, r, col);
+            const enum cell_state cell = cell_of(t, captured, s->channel <= asc_v, r, col);
             t->cell[(size_t)r * (size_t)t->cols + (size_t)col] = (uint8_t)cell;
             t->any_wrong = t->any_wrong || cell == CELL_WRONG;
             s->wrong += cell == CELL_WRONG;

@@ -13,7 +13,7 @@
 /* "the α of row r - 8 times 2" */
 static void say_entry(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
-    char number[96], row[96];
+    char number[160], row[96];
     if (rule->entry == ENTRY_ZERO || rule->entry == ENTRY_ONE) {
         say_add(out, bytes, "%.6g", (rule->entry == ENTRY_ONE) * rule->factor + rule->plus);
         return;
@@ -22,7 +22,7 @@ static void say_entry(const struct sample *s, const struct rule *rule, char *out
     say_add(out, bytes, "%.*s", rule->map.kind != MAP_SAME ? (int)strcspn(name, ",") : (int)strlen(name), name);
     if (rule->map.kind != MAP_SAME) {
         map_words(&rule->map, "r", row, sizeof row);
-        say_add(out, bytes, " of row %s", row);
+        say_add(out, bytes, " of row %s%s", row, say_of_tile(s, s->channel, &rule->map));
     }
     if (rule->factor != 1) {
         constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
@@ -59,7 +59,7 @@ static void say_dropout(const struct sample *s, double factor, char *out, size_t
 static void say_result(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
-    char number[96];
+    char number[160];
     if (rule->entry != ENTRY_ONE) {
         say_add(out, bytes, "%s is what it should be %s ", stage, rule->power < 0 ? "divided by" : "times");
         say_entry(s, rule, out, bytes);
@@ -149,7 +149,10 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
     const bool of_dims = s->channel == asc_s;
     char which[96] = "";
     say_condition(&rule->keys, of_dims ? &element : &key, which, sizeof which);
-    const char *tiles = of_dims ? " of the head dimension" : rule->region.n == 0 ? " of every tile" : "";
+    const char *tiles = of_dims                      ? " of the head dimension"
+                        : rule->region.n == 0        ? " of every tile"
+                        : say_several_tiles(s, true) ? " of the tile"
+                                                     : "";
     const char *who = of_dims ? "the dot products" : stage, *ending = of_dims ? "" : "s";
     if (rule->share > 0)
         say_add(out, bytes, "%s is rescaled by α %s every %d keys, not once for the tile", stage,
@@ -165,7 +168,7 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
 /* " - 0.5 m", without the sign where it is the first and positive. */
 static void say_summand(const struct sample *s, double factor, const char *name, bool first, char *out, size_t bytes)
 {
-    char number[96];
+    char number[160];
     if (factor == 0)
         return;
     say_add(out, bytes, "%s", first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");
@@ -267,7 +270,8 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         }
         map_words(&rule->map, "r", row, sizeof row);
         map_words(&rule->col_map, "c", col, sizeof col);
-        say_add(out, bytes, "%s holds row %s, column %s where row r, column c is wanted", stage, row, col);
+        say_add(out, bytes, "%s holds row %s%s, column %s where row r, column c is wanted", stage, row,
+                say_of_tile(s, s->channel, &rule->map), col);
         break;
     case RULE_ADDED:
         if (rule->turns)
@@ -315,6 +319,6 @@ void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t
     if (rule->kind == RULE_NONE)
         return;
     says[rule->kind](s, rule, out, bytes);
-    region_say(&rule->region, region, sizeof region);
+    region_say(s, &rule->region, region, sizeof region);
     say_add(out, bytes, "%s", region);
 }

@@ -10,7 +10,12 @@ struct noun {
     const char *one, *many, *letter;
 };
 void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes);
-void say_term(const struct term *t, char *out, size_t bytes);
+/* Of the elements of ch. */
+void say_term(const struct sample *s, enum asc_channel ch, const struct term *t, char *out, size_t bytes);
+/* Whether any head of the sample has more rows than a tile: keys, or queries. */
+bool say_several_tiles(const struct sample *s, bool of_keys);
+/* " of the tile" behind "row ..." that a map of the tile's rows gives and a map of the head's would not; else "". */
+const char *say_of_tile(const struct sample *s, enum asc_channel ch, const struct map *map);
 
 /* "bit 3 of the key is bit 4 of the row, ..." of all bits that do not stay, of an index whose lower `low` bits are
    `lower` and the others the row. */

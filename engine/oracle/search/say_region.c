@@ -82,25 +82,80 @@ static void say_view(const struct term *t, char *out, size_t bytes)
             say_add(out, bytes, "%s%s", n++ ? " or " : "", all && i == 0 ? "all of the tile" : views[i]);
 }
 
-void say_term(const struct term *t, char *out, size_t bytes)
+static bool is_of_keys(enum asc_channel ch)
 {
-    if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0)
-        say_add(out, bytes, "the first tile visited");
-    else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0)))
-        say_add(out, bytes, "every tile after the first one visited");
-    else if (t->axis == AXIS_ROW_OF_HEAD && t->condition == EQUAL)
-        say_add(out, bytes, "row %d of the head", t->a);
-    else if (t->axis == AXIS_RISE)
-        say_add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
-    else if (t->axis == AXIS_NEW)
-        say_add(out, bytes, term_holds(t, 1) ? "new keys" : "keys that were in the cache");
-    else if (t->axis == AXIS_VIEW)
-        say_view(t, out, bytes);
-    else
-        say_condition(t, &axis_nouns[t->axis], out, bytes);
+    return ch == asc_k || ch == asc_v;
 }
 
-void region_say(const struct region *region, char *out, size_t bytes)
+bool say_several_tiles(const struct sample *s, bool of_keys)
+{
+    bool several = false;
+    for (int i = 0; i < s->n && !several; i++) {
+        const struct oracle_case *c = s->tiles[i].c;
+        several = of_keys ? c->kv_len > c->bc : c->q_len > c->br;
+    }
+    return several;
+}
+
+const char *say_of_tile(const struct sample *s, enum asc_channel ch, const struct map *map)
+{
+    const bool shifts = map->kind == MAP_SAME || map->kind == MAP_PLUS || map->kind == MAP_BITS;
+    return !shifts && say_several_tiles(s, is_of_keys(ch)) ? " of the tile" : "";
+}
+
+/* Rows and columns count from the tile's first one. Where they could be taken for those of the head that is said: not
+   of remainders by a divisor of the tile. */
+static bool is_of_tile(const struct sample *s, enum asc_channel ch, const struct term *t)
+{
+    const bool keys = t->axis == AXIS_ROW ? is_of_keys(ch) : ch == asc_s || ch == asc_p;
+    const int size = s->n ? (keys ? s->tiles[0].c->bc : s->tiles[0].c->br) : 0;
+    if ((t->axis != AXIS_ROW && t->axis != AXIS_COL) || (t->axis == AXIS_COL && !keys))
+        return false;
+    return say_several_tiles(s, keys) && (t->condition < UPPER || (t->condition < EVERY && size % t->a != 0));
+}
+
+/* of_tile: it is to be said. */
+static void add_term(const struct term *t, bool of_tile, char *out, size_t bytes)
+{
+    static const struct noun in_tile[] = {{"row", "rows of the tile", "r"}, {"column", "columns of the tile", "c"}};
+    const bool is_span = t->condition == EQUAL || t->condition == WITHIN;
+    if (of_tile) {
+        const struct noun *noun = is_span ? &axis_nouns[t->axis] : &in_tile[t->axis == AXIS_COL];
+        say_condition(t, noun, out, bytes);
+        say_add(out, bytes, is_span ? " of the tile" : "");
+    } else if (t->axis == AXIS_TURN && t->condition == EQUAL && t->a == 0) {
+        say_add(out, bytes, "the first tile visited");
+    } else if (t->axis == AXIS_TURN && ((t->condition == FROM && t->a == 1) || (t->condition == NOT && t->a == 0))) {
+        say_add(out, bytes, "every tile after the first one visited");
+    } else if (t->axis == AXIS_ROW_OF_HEAD && t->condition == EQUAL) {
+        say_add(out, bytes, "row %d of the head", t->a);
+    } else if (t->axis == AXIS_ROW_OF_HEAD && t->condition == WITHIN) {
+        say_add(out, bytes, "rows %d to %d of the head", t->a, t->b);
+    } else if (t->axis == AXIS_RISE) {
+        say_add(out, bytes, "rows whose maximum %s", term_holds(t, 1) ? "rises at this tile" : "stays as it was");
+    } else if (t->axis == AXIS_NEW) {
+        say_add(out, bytes, term_holds(t, 1) ? "new keys" : "keys that were in the cache");
+    } else if (t->axis == AXIS_VIEW) {
+        say_view(t, out, bytes);
+    } else {
+        say_condition(t, &axis_nouns[t->axis], out, bytes);
+    }
+}
+
+void say_term(const struct sample *s, enum asc_channel ch, const struct term *t, char *out, size_t bytes)
+{
+    add_term(t, is_of_tile(s, ch, t), out, bytes);
+}
+
+static bool names_tiles(const struct region *region)
+{
+    bool names = false;
+    for (int i = 0; i < region->n; i++)
+        names |= region->term[i].axis >= AXIS_Q_TILE && region->term[i].axis <= AXIS_TURN;
+    return names;
+}
+
+void region_say(const struct sample *s, const struct region *region, char *out, size_t bytes)
 {
     out[0] = '\0';
     if (region->some_rows && region->by_alpha)
@@ -109,6 +164,7 @@ void region_say(const struct region *region, char *out, size_t bytes)
         say_add(out, bytes, " in some rows alone, which no region tells");
     for (int i = region->n - 1; i >= 0; i--) {
         say_add(out, bytes, i == region->n - 1 ? " in " : " of ");
-        say_term(&region->term[i], out, bytes);
+        const struct term *t = &region->term[i];
+        add_term(t, !names_tiles(region) && is_of_tile(s, s->channel, t), out, bytes);
     }
 }

@@ -296,6 +296,9 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
     } else if (map->kind == MAP_DESCRIBED) {
         map_descriptor(map, words, sizeof words);
         say_add(out, bytes, " what is read of the swizzle of 128 bytes with %s", words);
+    } else if (map->kind == MAP_PANELS) {
+        say_add(out, bytes, " panels of %d elements that lie %d rows apart and are read %d apart",
+                MAP_PANEL_PIECES * unit, map->bits, map->b);
     } else if (map->kind == MAP_PLACED) {
         map_places(map, &stored, &read, moves);
         say_add(out, bytes, " 16-byte pieces as if those of row r were stored at %s and read at %s, x = %s", stored,
@@ -310,7 +313,8 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
         say_add(out, bytes, " row %s%s where row r is wanted", words,
                 f->flat               ? " of the tensor"
                 : f->whole && !clears ? " of the head"
-                                      : "");
+                : f->whole            ? ""
+                                      : say_of_tile(s, f->operand, map));
         if (clears && high == low + 1)
             say_add(out, bytes, ": rows %d to %d hold rows 0 to %d", 1 << low, (1 << high) - 1, (1 << low) - 1);
     }
@@ -346,7 +350,7 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     }
     if (f->partly) {
         say_add(out, bytes, " in its ");
-        say_term(&f->only, out, bytes);
+        say_term(s, f->operand, &f->only, out, bytes);
     }
 }
 

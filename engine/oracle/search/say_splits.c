@@ -86,7 +86,7 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         [FRAME_OFF_LSE] = "; the LSE of the first split is taken off, the largest is added",
         [FRAME_ON_LSE] = "; the largest LSE is taken off, that of the first split is added"};
     const char *by = NULL;
-    char row[96], number[96], other[128];
+    char row[96], number[160], other[224];
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     if (rule->power != 0 && rule->factor == 1)
         constant_say(s->tiles[0].c, 1 + rule->power, number, sizeof number);

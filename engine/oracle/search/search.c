@@ -94,7 +94,7 @@ static void say_pattern(struct search *search, struct explanation *out)
     out->pattern = find_pattern(search, &out->where, &nan);
     if (!out->pattern)
         return;
-    region_say(&out->where, words, sizeof words);
+    region_say(search->sample, &out->where, words, sizeof words);
     snprintf(out->text, sizeof out->text, "%s is %s%s, and right elsewhere", channel_label(search->sample->channel),
              nan ? "NaN" : "wrong", words);
 }

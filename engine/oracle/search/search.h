@@ -51,6 +51,6 @@ int search_check(struct sample *sample, struct judge_scratch *scratch, const str
 /* One sentence: what is where it should not be, and where. */
 void rule_say(const struct sample *sample, const struct rule *rule, char *out, size_t bytes);
 /* " in rows 32 to 63, of head 1"; "" everywhere. */
-void region_say(const struct region *region, char *out, size_t bytes);
+void region_say(const struct sample *sample, const struct region *region, char *out, size_t bytes);
 
 #endif

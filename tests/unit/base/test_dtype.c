@@ -119,8 +119,8 @@ static void unwritten_is_a_nan_of_its_own(void **state)
 static void what_nobody_wrote_is_known_again(void **state)
 {
     (void)state;
-    static const uint32_t known[] = {0x7FA07FA0, 0x7FE07FA0, 0xFFE07FA0, 0x7FF57FF5,
-                                     0x7FF40000, 0x7FFEA000, 0x7FE00000, 0x7FAA7FAA, 0x7FAF7FAF};
+    static const uint32_t known[] = {0x7FA07FA0, 0x7FE07FA0, 0xFFE07FA0, 0x7FF57FF5, 0x7FF40000,
+                                     0x7FFEA000, 0x7FE00000, 0x7FAA7FAA, 0x7FAF7FAF};
     static const uint32_t others[] = {0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x7FA07FA1};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true(dtype_nobodys(DTYPE_F32, &known[i], 0));

@@ -284,8 +284,8 @@ enum { ANYWHERE, X86, F16C };
 static const struct mistake mistakes[] = {
     {"partial", "partial", "barrier", "block 0,0,0 thread 0,0,0", "by 40 of 64 threads", 0, 0, 1, ANYWHERE},
     {"lines", "lines", "barrier", "block 0,0,0 thread 32,0,0", "different __syncthreads", 0, 0, 1, ANYWHERE},
-    {"deadlock", "deadlock", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..19 wait in __shfl_sync (mask ffffffff) at tests/simt/errors.cu:", 1, 1, 1, ANYWHERE},
-    {"deadlock", "deadlock", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 20..63 wait in __syncthreads at tests/simt/errors.cu:", 1, 1, 1, ANYWHERE},
+    {"deadlock", "deadlock", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..19 wait in __shfl_sync (mask ffffffff) at errors.cu:", 1, 1, 1, ANYWHERE},
+    {"deadlock", "deadlock", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 20..63 wait in __syncthreads at errors.cu:", 1, 1, 1, ANYWHERE},
     {"outside", "outside", "shuffle", "block 0,0,0 thread 0,0,0", "lane 0 reads lane 9", 0, 0, 1, ANYWHERE},
     {"unnamed", "unnamed", "shuffle", "block 0,0,0 thread 5,0,0", "mask 0000000f", 0, 0, 1, ANYWHERE},
     {"mixed", "mixed", "shuffle", "block 0,0,0 thread 1,0,0", "at different lines", 0, 0, 1, ANYWHERE},
@@ -403,8 +403,8 @@ static const struct mistake barrier_mistakes[] = {
     {"different", "different", "barrier", "block 0,0,0 thread 32,0,0", "barrier 2 for 32 threads: others use it for 64", 0, 0, 1, ANYWHERE},
     {"again", "again", "barrier", "block 0,0,0 thread 0,0,0", "arrives again before the barrier is complete (32 of 96 threads have arrived)", 0, 0, 1, ANYWHERE},
     {"lanes-apart", "lanes-apart", "barrier", "block 0,0,0 thread 0,0,0", "barrier 3: of warp 0 only lanes 0000ffff came", 0, 0, 1, ANYWHERE},
-    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..31 wait at barrier 4 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
-    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 32..63 wait at barrier 5 (32 of 64 threads have come) at tests/simt/barriers.cu:", 1, 1, 1, ANYWHERE},
+    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..31 wait at barrier 4 (32 of 64 threads have come) at barriers.cu:", 1, 1, 1, ANYWHERE},
+    {"never-complete", "never-complete", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 32..63 wait at barrier 5 (32 of 64 threads have come) at barriers.cu:", 1, 1, 1, ANYWHERE},
     {"returned", "returned", "barrier", "block 0,0,0 thread 0,0,0", "barrier 6 is reached by 32 of 64 threads: the others have returned", 0, 0, 1, ANYWHERE},
     {"both-zeros", "both-zeros", "barrier", "block 0,0,0 thread 0,0,0", "__syncthreads is barrier 0, which others use for 64 threads", 0, 0, 2, ANYWHERE},
 };
@@ -426,7 +426,7 @@ static void test_named_barriers(void **state)
 static const struct mistake hopper_mistakes[] = {
     {"no-init", "arrive", "barrier", "block 0,0,0 thread 0,0,0", "mbarrier.arrive: no mbarrier.init has come for the mbarrier at shared address", 1, 3, 1, ANYWHERE},
     {"too-many-arrivals", "arrive", "barrier", "block 0,0,0 thread 0,0,0", "mbarrier.arrive of 1, where 0 of 1 arrivals are left in this phase", 0, 0, 1, ANYWHERE},
-    {"missing-bytes", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 2048 bytes that it expects, at tests/simt/hopper.cu:", 1, 1, 1, ANYWHERE},
+    {"missing-bytes", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 2048 bytes that it expects, at hopper.cu:", 1, 1, 1, ANYWHERE},
     {"never-waited", NULL, "never-waited", "block 0,0,0 thread 0,0,0", "returns without having waited for its wgmma", 0, 0, 1, ANYWHERE},
     {"no-map", NULL, "address", "block 0,0,0 thread 0,0,0", "a tensor map that cuTensorMapEncodeTiled has not made", 1, 3, 1, ANYWHERE},
 };
@@ -445,7 +445,7 @@ static void test_hopper(void **state)
 static const struct mistake cluster_mistakes[] = {
     {"peer-left", "store-far", "address", "block 0,0,0 thread 0,0,0", "st.shared in the shared memory of block (1,0,0) of the cluster, whose threads have all returned", 0, 0, 1, ANYWHERE},
     {"no-peer", NULL, "address", "block 0,0,0 thread 0,0,0", "mapa: block 2 of a cluster of 2", 1, 3, 1, ANYWHERE},
-    {"one-waits", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 16 bytes that it expects, at tests/simt/clusters.cu:", 1, 1, 1, ANYWHERE},
+    {"one-waits", NULL, "deadlock", "block 0,0,0 thread 0,0,0", "phase 0: 0 of 1 arrivals are missing, and 16 bytes that it expects, at clusters.cu:", 1, 1, 1, ANYWHERE},
     {"waits-alone", NULL, "barrier", "block 0,0,0 thread 0,0,0", "barrier.cluster.wait: this thread has not arrived at the cluster's barrier", 0, 0, 1, ANYWHERE},
     {"never-waited", NULL, "never-waited", "block 0,0,0 thread 30,0,0", "a bulk copy to this block, whose last thread returns: nobody has waited for phase 0", 0, 0, 1, ANYWHERE},
     {"registers", NULL, "registers", "block 0,0,0 thread 383,0,0", "12 warps are to have 66560 registers, and it was launched with 64512 (384 threads of 168): a warp waits for ever", 0, 0, 1, ANYWHERE},
@@ -465,7 +465,7 @@ static void test_clusters(void **state)
 static const struct mistake group_mistakes[] = {
     {"outside", "outside", "shuffle", "block 0,0,0 thread 16,0,0", "lane 16 reads lane 28", 0, 0, 1, ANYWHERE},
     {"beyond", "beyond", "shuffle", "block 0,0,0 thread 0,0,0", "lane 0 reads lane 5", 0, 0, 1, ANYWHERE},
-    {"apart", "apart", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..8 wait in __syncwarp (mask ffffffff) at tests/simt/groups.cu:", 1, 1, 1, ANYWHERE},
+    {"apart", "apart", "deadlock", "block 0,0,0 thread 0,0,0", "|threads 0..8 wait in __syncwarp (mask ffffffff) at groups.cu:", 1, 1, 1, ANYWHERE},
     {"width", "width", "address", "block 0,0,0 thread 0,0,0", "a tile has 1, 2, 4, 8, 16 or 32 threads", 1, 3, 1, ANYWHERE},
     {"left", "left", "never-waited", "block 0,0,0 thread 0,0,0", "cp.async of 16 bytes", 0, 0, 1, ANYWHERE},
 };

@@ -283,6 +283,10 @@ static void padding_of_p(void **state)
     s.mistake = S_TAIL_COUNTED;
     struct kernel_run *run = judged(&s);
     assert_int_equal(bad_stages(run, 0), SET(s));
+    const struct tile_verdicts *last = &run->out[2 * ASC_CHANNELS];
+    assert_int_equal(verdict_bad(&last[asc_s].global), 64 * (3 * 64 - 150));
+    assert_int_equal(verdict_bad(&last[asc_p].global), 64 * (3 * 64 - 150));
+    assert_int_equal(bad_stages(run, 1) & ~SET(u), SET(s) | SET(p) | SET(l) | SET(o) | SET(lse));
     /* Nobody has to write padding. */
     s.mistake = RIGHT;
     kernel_run_free(run);

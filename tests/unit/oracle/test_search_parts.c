@@ -107,6 +107,23 @@ static void scattered_pairs_have_no_map(void **state)
     assert_int_equal(map.a, 2);
 }
 
+/* K of 128 rows of two panels, of which the second is read 64 rows behind the first, not 128; or 256. */
+static void panels_lie_apart(void **state)
+{
+    (void)state;
+    struct map map = {.kind = MAP_PANELS, .a = 16, .b = 64, .bits = 128};
+    for (int row = 0; row < 128; row++)
+        for (int piece = 0; piece < 16; piece++) {
+            const int from = piece < 8  ? row * 16 + piece
+                             : row < 64 ? (row + 64) * 16 + piece - 8
+                                        : (row - 64) * 16 + piece;
+            assert_int_equal(map_at(&map, row * 16 + piece), from);
+        }
+    map.b = 256;
+    assert_int_equal(map_at(&map, 5 * 16 + 3), 5 * 16 + 3);
+    assert_true(map_at(&map, 5 * 16 + 9) >= 128 * 16); /* behind the tile */
+}
+
 /* Every descriptor is found by the places that it reads, as itself or as one that reads the same; but not the right
    one, nor one of which the swizzle alone is another, which is a map of bits. */
 static void descriptors_are_found(void **state)
@@ -247,6 +264,29 @@ static void numbers_are_recognized(void **state)
     assert_false(constant_near(&c, NAN, 1e-6, &value, &bits, words));
 }
 
+/* A number that is two things by chance is said to be either; one thing under two names is said once. */
+static void two_readings_of_a_number_are_both_said(void **state)
+{
+    (void)state;
+    static const struct {
+        double scale, offset, x;
+        const char *said;
+    } rows[] = {{0.125, 8, 8 * M_LN2, "5.54518 (p_offset · ln 2, or 1 / (softmax scale · log2(e)))"},
+                {0.2, 8, 8 * M_LN2, "5.54518 (p_offset · ln 2)"},
+                {0.125, 0, 8 * M_LN2, "5.54518 (1 / (softmax scale · log2(e)))"},
+                {0.125, 8, -8, "-8 (minus 1 / softmax scale, or minus p_offset)"},
+                {0.125, 8, 0.125, "0.125 (the softmax scale)"},
+                {0.5, 0, 0.5, "0.5 (1/2, or the softmax scale)"},
+                {1, 0, 1, "1"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct oracle_case c = {.scale = rows[i].scale, .head_dim = 64, .head_dim_v = 64};
+        char said[160];
+        c.conventions.p_offset = (float)rows[i].offset;
+        constant_say(&c, rows[i].x, said, sizeof said);
+        assert_string_equal(said, rows[i].said);
+    }
+}
+
 static void a_pair_that_is_turned_in_place_uses_what_it_has_just_made(void **state)
 {
     (void)state;
@@ -273,11 +313,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(panels_lie_apart),
         cmocka_unit_test(descriptors_are_found),
         cmocka_unit_test(a_table_of_codes_is_read_off),
         cmocka_unit_test(conditions_are_found),
         cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),
+        cmocka_unit_test(two_readings_of_a_number_are_both_said),
         cmocka_unit_test(a_pair_that_is_turned_in_place_uses_what_it_has_just_made),
     };
     return cmocka_run_group_tests_name("oracle: search parts", tests, NULL, NULL);

@@ -9,9 +9,13 @@
 #include "engine/oracle/search/search.h"
 #include <cmocka.h>
 
-static void expect_in(int batch, enum asc_channel ch, struct rule rule, const char *words)
+enum { ONE_TILE = 64, TILES = 128 };
+
+static void expect_of(int rows, int batch, enum asc_channel ch, struct rule rule, const char *words)
 {
     const struct oracle_case c = {.scale = 0.125,
+                                  .q_len = rows,
+                                  .kv_len = rows,
                                   .br = 64,
                                   .bc = 64,
                                   .head_dim = 64,
@@ -24,6 +28,11 @@ static void expect_in(int batch, enum asc_channel ch, struct rule rule, const ch
     rule.channel = ch;
     rule_say(&sample, &rule, said, sizeof said);
     assert_string_equal(said, words);
+}
+
+static void expect_in(int batch, enum asc_channel ch, struct rule rule, const char *words)
+{
+    expect_of(ONE_TILE, batch, ch, rule, words);
 }
 
 static void expect(enum asc_channel ch, struct rule rule, const char *words)
@@ -61,6 +70,35 @@ static void one_is_not_many(void **state)
     expect(asc_s, seen, "the mask's last key is off by -64: rows see up to 64 keys too few");
     seen.rows.hidden = true;
     expect(asc_s, seen, "the mask's first key is off by -64: rows see up to 64 keys too many");
+}
+
+/* Rows and columns that count in their tile say so, where there is another way to count them. */
+static void rows_of_the_tile_are_no_rows_of_the_head(void **state)
+{
+    (void)state;
+    struct rule seen = of(RULE_SEEN), keys = of(RULE_KEYS), rows = of(RULE_ROWS), is = of(RULE_CONSTANT);
+    const struct rule from = in(is, AXIS_ROW, FROM, 48), column = in(is, AXIS_COL, EQUAL, 5);
+    seen.plus = SEEN_ALL;
+    expect_of(TILES, 0, asc_s, in(seen, AXIS_ROW, FROM, 48),
+              "keys after the mask's last one are seen too: that limit is missing in rows of the tile from 48 on");
+    expect_of(ONE_TILE, 0, asc_s, from, "S is 0 in rows from 48 on");
+    expect_of(TILES, 0, asc_s, in(from, AXIS_KV_TILE, EQUAL, 1), "S is 0 in kv tile 1 of rows from 48 on");
+    expect_of(TILES, 0, asc_s, in(from, AXIS_HEAD, EQUAL, 1), "S is 0 in head 1 of rows of the tile from 48 on");
+    expect_of(TILES, 0, asc_s, column, "S is 0 in column 5 of the tile");
+    expect_of(TILES, 0, asc_o, column, "O is 0 in column 5");
+    for (int a = 3; a <= 4; a++) { /* of 64 rows the fourth part is the same however they are counted */
+        struct rule every = in(is, AXIS_ROW, RESIDUE, a);
+        expect_of(TILES, 0, asc_u, every,
+                  a == 3 ? "U is 0 in rows of the tile with r mod 3 = 0" : "U is 0 in rows with r mod 4 = 0");
+    }
+    keys.keys = (struct term){AXIS_COL, EQUAL, 5, 0};
+    keys.weight = 2;
+    expect_of(TILES, 0, asc_l, in(keys, AXIS_ROW, EQUAL, 3), "l counts key 5 of the tile 2 times in row 3 of the tile");
+    rows.rows.operand = rows.rows.tensor = asc_k;
+    rows.map = (struct map){.kind = MAP_QUOTIENT, .a = 2};
+    expect_of(TILES, 0, asc_k, rows, "K holds row r / 2 of the tile where row r is wanted");
+    rows.map = (struct map){.kind = MAP_PLUS, .a = -8};
+    expect_of(TILES, 0, asc_k, rows, "K holds row r - 8 where row r is wanted");
 }
 
 static void packed_rows(void **state)
@@ -186,6 +224,8 @@ static void rows_of_pages_and_of_descriptors(void **state)
            "K holds what is read of the swizzle of 128 bytes with k steps of 16 bytes, not 32, rows 32 bytes apart, "
            "not 128, "
            "groups of 8 rows 16 bytes apart, not 1024, a swizzle of 16 bytes, not 128");
+    rows.map = (struct map){.kind = MAP_PANELS, .a = 2 * MAP_PANEL_PIECES, .b = 64, .bits = 128};
+    expect(asc_s, rows, "K holds panels of 64 elements that lie 128 rows apart and are read 64 apart");
 }
 
 /* Bits that move alike are said at once: a sentence that is cut would lose its region. */
@@ -330,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_not_many),
+        cmocka_unit_test(rows_of_the_tile_are_no_rows_of_the_head),
         cmocka_unit_test(packed_rows),
         cmocka_unit_test(the_last_tile_has_none_after_it),
         cmocka_unit_test(nothing_is_said_of_a_term_that_is_not_there),
