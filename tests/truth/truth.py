@@ -264,7 +264,8 @@ FRESH = (("blind-20", "when the search had given names to most of the list"),
          ("blind-20d", "after it had grown by terms that count from elsewhere, scales of what others hold and units"),
          ("blind-20e", "after it had grown by masks and scores by formula, RoPE, packed rows and scales of blocks"),
          ("blind-20f", "after it had grown by what that showed, dropout, appended keys and codes of half a byte"),
-         ("blind-20g", "by a separate author, after it had grown by what that showed and by descriptors of wgmma"))
+         ("blind-20g", "by a separate author, after it had grown by what that showed and by descriptors of wgmma"),
+         ("blind-20h", "by another author, after it had grown by what that showed"))
 
 
 def fresh():
