@@ -343,7 +343,7 @@ static int save_file(const struct sweeping *w, struct err *err)
         return -1;
     snprintf(words, sizeof words, "stopped; %s has the points that ran",
              text_name(w->output, strlen(w->output), name, sizeof name));
-    leftovers_say(words);
+    text_keep(words);
     return 0;
 }
 

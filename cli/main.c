@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     }
     /* Those that others start are stopped with them, and the debugger has its own Ctrl-C. */
     if (options.command != COMMAND_OPEN && options.command != COMMAND_KEEP && options.command != COMMAND_SERVE)
-        leftovers_say("stopped");
+        text_keep("stopped");
     int status = functions[options.command](&options, &err);
     if (status >= 0 && file_map_check(NULL, &err) != 0)
         status = -1;

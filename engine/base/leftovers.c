@@ -1,5 +1,7 @@
 #include "engine/base/leftovers.h"
 
+#include "engine/base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -167,17 +169,6 @@ static int hunt(struct hunt *h)
 
 static char own_marks[LEFTOVERS_MARK_BYTES]; /* the beginning of every mark that this program gives */
 
-static char last_words[512];       /* with a line feed; "": none */
-static atomic_int last_words_used; /* bytes; 0 while they are being written */
-
-void leftovers_say(const char *line)
-{
-    atomic_store(&last_words_used, 0);
-    /* What a terminal shows of the progress goes first. */
-    const int n = snprintf(last_words, sizeof last_words, "%sattnscope: %s\n", isatty(2) ? "\r\033[K" : "", line);
-    atomic_store(&last_words_used, n < (int)sizeof last_words ? n : 0);
-}
-
 static void take_along(int number)
 {
     for (int i = 0; i < GROUPS_MAX; i++)
@@ -188,10 +179,8 @@ static void take_along(int number)
     for (int i = 0; i < PATHS_MAX; i++)
         if (atomic_load(&paths[i].state) == SLOT_TAKEN)
             remove_path(paths[i].path);
-    const int words = number == SIGINT ? atomic_load(&last_words_used) : 0;
-    if (words && write(2, last_words, (size_t)words) != words) {
-        /* nobody reads it */
-    }
+    if (number == SIGINT)
+        text_write_kept();
     signal(number, SIG_DFL);
     raise(number);
 }

@@ -11,10 +11,9 @@ void leftovers_add_path(const char *path); /* copied; a file, or a folder that h
 void leftovers_remove_path(const char *path);
 
 /* From here on SIGINT, SIGTERM and SIGHUP kill the groups and what their programs left behind, remove the paths, and
-   then end this program as they do by default. A signal that is ignored stays so. */
+   then end this program as they do by default, SIGINT with the line of text_keep(). A signal that is ignored stays so.
+ */
 void leftovers_catch_signals(void);
-/* What SIGINT then says at the end, on standard error; copied. */
-void leftovers_say(const char *line);
 
 /* A name and value for the environment of a program whose descendants must not outlive it, wherever they hide: a
    process group can be left, an environment is inherited. Distinct for each call. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +44,22 @@ static int write_all(int fd, const char *bytes, size_t n)
         }
     }
     return 0;
+}
+
+static char kept[512];        /* with a line feed */
+static atomic_int kept_bytes; /* 0 while it is being written */
+
+void text_keep(const char *line)
+{
+    atomic_store(&kept_bytes, 0);
+    /* What a terminal shows of the progress goes first. */
+    const int n = snprintf(kept, sizeof kept, "%sattnscope: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", line);
+    atomic_store(&kept_bytes, n < (int)sizeof kept ? n : 0);
+}
+
+void text_write_kept(void)
+{
+    write_all(STDERR_FILENO, kept, (size_t)atomic_load(&kept_bytes));
 }
 
 /* What is shown for one character, at most UTF8_NAME_BYTES; returns its length. */

@@ -21,6 +21,11 @@ int text_out_end(void);
    ATTNSCOPE_PROGRESS=no. For one thread at a time. */
 void text_progress(const char *line);
 
+/* The line that text_write_kept() writes to standard error, from the handler of a signal too; copied. Foreign text in
+   it is as text_name() gives it. */
+void text_keep(const char *line);
+void text_write_kept(void);
+
 /* n bytes of text as a name: a line feed and a tab are shown as "^J" and "^I" as well. Ends in "..." where it is cut to
    `bytes`, 4 at least; returns out. */
 char *text_name(const char *text, size_t n, char *out, size_t bytes);

@@ -495,7 +495,8 @@ static int look_from(struct taking *t, int types[3])
             types[i] = scenario_stated(t->s, (enum scenario_key_id)(KEY_INPUT_Q + i)) ? -1 : of[i];
         trace_free(trace);
     }
-    for (int i = 0; i < INPUT_COUNT; i++) {
+    /* A trace has all sequences padded, whatever lists it has besides. */
+    for (int i = 0; i < (in->from_trace ? INPUT_Q_LENS : INPUT_COUNT); i++) {
         char name[32];
         bool has;
         snprintf(name, sizeof name, "%s%s", in->from_trace ? "input." : "", scenario_input_names[i]);
