@@ -37,7 +37,7 @@ class Glyphs(unittest.TestCase):
 
 # What needs no explanation on a screen: plain English, units, names of the user's.
 PLAIN = set("""against and are as bad batch begin begins better bits both build by cycles declared elements error errors exp first float
-for from gib help if in infinity inputs its kept known largest line lines lost matches mib next no none not nvidia of over path place
+for from gib help if in infinity inputs its kept known largest line lines lost matches mib next no none one not nvidia of over path place
 prev problem products reached read recorded rerun right scores seen since sm softmax steps sum tab takes the their this to tried type
 was what where with worse worst wrongly esc cu scalar ln cursor head heads kernels/v top left bottom""".split())
 

@@ -170,7 +170,7 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     if (of == asc_v)
         SAY(" by RoPE, as Q and K alone should be");
     if (how->quarters)
-        SAY(how->times == -1 && how->quarters == 1 ? " with sine and cosine exchanged" : " by %d° %s than by %s",
+        SAY(how->times == -1 && how->quarters == 1 ? " with sine and cosine exchanged" : " by %d degrees %s than by %s",
             90 * abs(how->quarters), how->quarters > 0 ? "more" : "less",
             how->times == -1 ? "minus its angle" : "its angle");
     else if (how->times == -1)

@@ -336,7 +336,7 @@ static void narrow_scales_and_angles(void **state)
     expect(asc_q, turned, "Q is turned with sine and cosine exchanged");
     turned.turned.times = 1;
     turned.turned.quarters = -1;
-    expect(asc_q, turned, "Q is turned by 90° less than by its angle");
+    expect(asc_q, turned, "Q is turned by 90 degrees less than by its angle");
     turned.turned.quarters = 0;
     turned.turned.narrow = ROPE_NARROW_BASE;
     turned.turned.narrow_type = DTYPE_BF16;
