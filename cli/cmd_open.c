@@ -220,7 +220,9 @@ static int open_file(const struct options *o, const struct config *config, int d
         return -1;
     if (s->swept && !o->view)
         view = VIEW_SWEEP;
-    if (debugger) {
+    if (debugger && s->subject.has_scenario && access(s->subject.scenario.kernel, R_OK) != 0) {
+        status = err_errno(err, s->subject.scenario.kernel, "cannot read the kernel");
+    } else if (debugger) {
         status = debug(o, config, s, view, err);
     } else {
         status = print_first_screen(o, s, view, err);

@@ -122,17 +122,17 @@ void act_suspend(struct loop *l)
     term_suspend();
 }
 
-/* Several runs are what a session has and its files do not: once, it is said that they go. */
+/* Several runs are what a session has and its files do not: it is said that they go, and the next key is the answer. */
 void loop_leave(struct loop *l)
 {
     const struct runs *runs = &l->s->runs;
     int unsaved = 0;
     for (int i = 0; i < runs->n; i++)
         unsaved += !runs->at[i].saved;
-    l->quit = unsaved < 2 || l->asked;
+    l->quit = unsaved < 2 || l->asked == unsaved;
     if (!l->quit)
         session_say(l->s, "%d runs are not saved: q again leaves, R lists them, s saves one", unsaved);
-    l->asked = true;
+    l->asked = unsaved;
 }
 
 void act_quit(struct loop *l)

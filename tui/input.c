@@ -95,6 +95,8 @@ void loop_key(struct loop *l, int key)
     }
     const int count = l->count;
     l->count = 0;
+    if (a != ACTION_QUIT && a != ACTION_PROMPT)
+        l->asked = 0;
     if (a != ACTION_BACK || (count == 0 && !end_something(l))) /* Esc drops a count */
         loop_act_times(l, a, count);
 }

@@ -47,7 +47,7 @@ struct loop {
     struct notes notes; /* until the next key */
     const char *at;     /* borrowed: where the cursor goes as soon as there is a run; NULL: nowhere, or done */
     bool at_remembered; /* that is where the user left it, not what they asked for */
-    bool asked;         /* it was said that runs are not saved */
+    int asked;          /* it was said that so many runs are not saved, and nothing else was done since */
     bool quit;
 };
 

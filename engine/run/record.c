@@ -6,7 +6,6 @@
 #include "engine/base/pool.h"
 #include "engine/base/tensor_core.h"
 #include "engine/base/units.h"
-#include "engine/build/process.h"
 #include "engine/oracle/codes.h"
 #include "engine/remote/remote.h"
 #include "engine/run/bounded.h"
@@ -446,11 +445,6 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
         trace_free(*out);
         *out = NULL;
         return -1;
-    }
-    if (process_cancelled(progress)) { /* nothing of it has run: there is nothing to keep */
-        trace_free(*out);
-        *out = NULL;
-        return err_set(err, ERR_CANCELLED, "", "cancelled");
     }
     runner_report(progress, STEP_RUNNING, 0, 0);
     return timed_run(r->child, *out, scenario->limit_s, progress, err);

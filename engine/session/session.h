@@ -155,10 +155,9 @@ int subject_word(const char *word, char *out, size_t bytes);
 int session_isolate(struct session *s, const struct isolation_request *request);
 /* The isolated run that is shown, set beside the ordinary one. false: it is an ordinary run that is shown. */
 bool session_isolated(const struct session *s, struct isolation_result *out);
-bool session_stopping(const struct session *s); /* it was asked to stop, and has not ended yet */
-void session_cancel(struct session *s);         /* stops what is under way; what was recorded is kept */
-int session_fd(const struct session *s);        /* readable when session_update() has something to do */
-bool session_update(struct session *s);         /* takes over what the threads have done; whether anything changed */
+void session_cancel(struct session *s);  /* stops what is under way; what was recorded is kept */
+int session_fd(const struct session *s); /* readable when session_update() has something to do */
+bool session_update(struct session *s);  /* takes over what the threads have done; whether anything changed */
 bool session_busy(const struct session *s);
 /* Runs to the end in the calling thread's time. progress (NULL: nobody asks) gets a line a few times a second once the
    first one is over, "" at the end. -1: it failed (s->job.err). */

@@ -77,11 +77,6 @@ bool session_isolated(const struct session *s, struct isolation_result *out)
     return true;
 }
 
-bool session_stopping(const struct session *s)
-{
-    return s->work && work_stopping(s->work);
-}
-
 void session_cancel(struct session *s)
 {
     s->subject.rerun_due = 0;

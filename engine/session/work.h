@@ -35,7 +35,6 @@ void work_free(struct work *w); /* cancels and joins; NULL is legal */
 
 int work_fd(const struct work *w); /* an eventfd: readable when there is mail */
 bool work_busy(const struct work *w);
-bool work_stopping(const struct work *w); /* busy, and cancelled */
 /* Starts a run of the scenario (borrowed until finished), or only the judging of a trace (borrowed by the thread, owned
    by whoever collects the mail). -1: busy, or no thread could be made. */
 int work_run(struct work *w, const struct runner_paths *paths, const struct scenario *scenario);

@@ -11,11 +11,6 @@ int work_fd(const struct work *w)
     return w->event_fd;
 }
 
-bool work_stopping(const struct work *w)
-{
-    return atomic_load(&w->busy) && atomic_load(&w->cancel);
-}
-
 bool work_busy(const struct work *w)
 {
     return atomic_load(&w->busy);

@@ -110,7 +110,6 @@ static void left_words(double seconds, double share, char *out, size_t bytes)
 
 static void step_draw(const struct session *s, struct canvas *c, struct rect area, const struct view_state *vs)
 {
-    const char *const end = session_stopping(s) ? "(stopping)" : "(x stops)";
     const double seconds = vs->now > s->job.step_since ? vs->now - s->job.step_since : 0;
     int col = canvas_printf(c, area, 0, 0, STYLE_STRONG, "%s  %.1f s", runner_step_words(s->job.step), seconds) + 2;
     if (s->job.total > 0) {
@@ -121,10 +120,10 @@ static void step_draw(const struct session *s, struct canvas *c, struct rect are
         for (int i = 0; i < bar_cols; i++)
             canvas_put(c, area, 0, col + i, i < filled ? STYLE_OK : STYLE_DIM, i < filled ? "█" : "░");
         left_words(seconds, share, left, sizeof left);
-        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  %s", s->job.done,
-                      s->job.total, left, end);
+        canvas_printf(c, area, 0, col + bar_cols + (bar_cols > 0), STYLE_TEXT, "%.0f of %.0f%s  (x stops)", s->job.done,
+                      s->job.total, left);
     } else {
-        canvas_put(c, area, 0, col, STYLE_DIM, end);
+        canvas_put(c, area, 0, col, STYLE_DIM, "(x stops)");
     }
     if (!s->run.judgement)
         return;

@@ -74,8 +74,8 @@ int source_count(const struct session *s)
 int source_window(const struct session *s, int rows)
 {
     const int line = source_line(s) > 0 ? source_line(s) : 1;
-    /* A little more above the line than below: what made the value stands there. */
-    int first = line - (rows + 1) / 2;
+    /* More above the line than below: what made the value stands there. */
+    int first = line - rows + 1 + rows / 6;
     if (first + rows > source_count(s) + 1)
         first = source_count(s) + 1 - rows;
     return first > 1 ? first : 1;
