@@ -200,6 +200,18 @@ int scenario_take_trace_lengths(struct scenario *s, const struct asc_problem *of
     return 0;
 }
 
+/* Rows behind what a sequence has are of nobody: no stated length reaches there. */
+static int check_stated(const struct scenario *s, int side, const struct lists *l, struct err *err)
+{
+    const int first = s->inputs.batches.end ? s->inputs.batches.first : 0;
+    const int skipped = side ? s->inputs.kv_rows.first : s->inputs.q_rows.first;
+    for (int b = 0; b < s->n_lens[side] && first + b < l->n; b++)
+        if (s->lens[side][b] > 0 && s->lens[side][b] > l->length[first + b] - skipped)
+            return err_set(err, ERR_INPUT, l->name[0], "gives sequence %d %d rows; shape.%s has %d of it", first + b,
+                           l->length[first + b], side ? "kv_lens" : "q_lens", s->lens[side][b]);
+    return 0;
+}
+
 int scenario_take_lists(struct scenario *s, struct err *err)
 {
     for (int side = 0; side < SIDES; side++) {
@@ -210,6 +222,8 @@ int scenario_take_lists(struct scenario *s, struct err *err)
         const int failed = taken && keep_lengths(s, side, l.length, l.n) != 0;
         if (failed)
             err_no_memory(err, l.name[0], "its lengths");
+        else if (l.length && (l.begin || l.page) && states_lengths(s, side))
+            check_stated(s, side, &l, err);
         else if (l.page && !l.length && !states_lengths(s, side))
             err_set(err, ERR_INPUT, l.name[1],
                     "expected `inputs.kv_lens` or `shape.kv_lens` beside it: how many keys "

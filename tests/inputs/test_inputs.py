@@ -230,6 +230,7 @@ class Inputs(unittest.TestCase):
                 (["--inputs", "paged.st"], "lies by pages of 1 rows"),
                 ([*blhd, "--inputs", "paged.st", "--set", "inputs.kv_lens=rows.st:cu_seqlens_q"], "is of 3 sequences; expected 4"),
                 ([*blhd, "--inputs", "paged.st", "--set", "inputs.kv_lens=rows.st:q"], "whole numbers, [batch]"),
+                (["--inputs", "rows.st", "--set", "shape.kv_lens=37,21,40"], "gives sequence 1 20 rows; shape.kv_lens has 21 of it"),
                 (["--q", "rows.st:q", "--k", "rows.st:k", "--v", "rows.st:v"], "rows.st:q: has shape [22, 2, 64]; expected [batch"),
                 (["--inputs", "rows.st", "--k", "paged.st:k"], "[rows of all sequences, heads, head_dim]"),
                 ([*blhd, "--q", "rows.st:q", "--k", "paged.st:k", "--v", "paged.st:v", "--set", "inputs.page_table=paged.st:page_table",
