@@ -1,6 +1,6 @@
 /* attnscope-judge [WORK TRACE]: does the work of the file WORK (work.h) on CUDA device 0, with the tensors of the file
-   TRACE, and writes what came of it into WORK. Without files it says the device's name. One
-   line on stderr and an exit status of 1: it could not. */
+   TRACE, and writes what came of it into WORK. Without files it says the device's name. One line on stderr and an
+   exit status of 1: it could not. */
 #include "engine/judge/rows.cuh"
 
 #include <cuda_runtime.h>

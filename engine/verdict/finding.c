@@ -245,8 +245,6 @@ static void say_visitors(struct finding *f, const struct trace *t)
                  rows[1], q_tile, f->first.kv);
 }
 
-enum { FEW_ELEMENTS = 16 }; /* that it takes to name a cause: cause_named() */
-
 /* few: a cause fits, but on less than it takes to be named. */
 static void write_text(struct finding *f, const char *misplaced, const struct trace *t,
                        const struct stage_summary *stage, const char *why, int above, int few)
@@ -519,7 +517,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     const bool written = stage->missing_local < stage->bad_local;
     struct declared_otherwise declared;
     struct explanation found = {0};
-    int few = written && stage->bad_local - stage->missing_local < FEW_ELEMENTS;
+    int few = written && stage->bad_local - stage->missing_local < CAUSE_ELEMENTS;
     memset(f, 0, sizeof *f);
     f->channel = ch;
     f->first = stage->first_local;

@@ -268,8 +268,7 @@ void cause_weigh(const struct candidate *k, int half, uint64_t most_failed, stru
    - they hold 16 different values at least. */
 int cause_named(const struct cause_evidence *e)
 {
-    enum { LEAST = 16 };
-    if (!cause_fits(e) || e->discriminating < LEAST || e->rows < LEAST || e->values < CAUSE_VALUES)
+    if (!cause_fits(e) || e->discriminating < CAUSE_ELEMENTS || e->rows < CAUSE_ELEMENTS || e->values < CAUSE_VALUES)
         return 0;
     const double chance = (double)(e->chance_hit + 1) / (double)(e->chance_tried + 1);
     return (double)e->discriminating * -log(chance) >= 30;

@@ -83,6 +83,8 @@ uint64_t evidence_mix(uint64_t z);
 uint64_t evidence_pair(double got, double want);
 /* 99.99 %: of thousands of elements a few may have had unlucky roundings. */
 bool evidence_nearly_all(uint64_t of, uint64_t n);
+/* Elements beyond both bounds, and rows, that it takes to name a cause. */
+enum { CAUSE_ELEMENTS = 16 };
 /* 1: it explains >= 99.99 % of all elements and of those that discriminate, >= 16 of these in >= 16 rows and
    with >= 16 different values, and n ln(1/pi) >= 30. */
 int cause_named(const struct cause_evidence *e);
