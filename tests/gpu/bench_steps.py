@@ -200,7 +200,7 @@ def ladder(bench):
     rows = []
     for shape in SHAPES[-1:] if bench.quick else SHAPES:
         arguments = [bench.attnscope, "bench", "--all", "--shape", shape, "--json"]
-        rows.append({"shape": shape, "kernels": attempt(lambda: json.loads(bench.call(arguments, 90)[0]))})
+        rows.append({"shape": shape, "kernels": attempt(lambda: json.loads(bench.call(arguments, 240)[0]))})
     try:
         torch = [json.loads(line) for line in bench.call([sys.executable, "tests/gpu/sdpa.py", *SHAPES], 90)[0].splitlines()
                  if line.startswith("{")]
