@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
+#include "engine/base/pool.h"
 #include "engine/base/units.h"
 #include "engine/build/cache.h"
 #include "engine/run/ahead.h"
@@ -10,6 +11,7 @@
 #include "engine/run/output_error.h"
 #include <glob.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +113,7 @@ static int bench_one(const struct options *o, const struct session *s, json_t *j
     /* Both builds at once, and none while anything is timed. */
     struct build_ahead *ahead[] = {build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE),
                                    build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_RECORD)};
-    for (size_t i = 0; i < sizeof ahead / sizeof *ahead; i++)
+    for (size_t i = 0; i < sizeof ahead / sizeof ahead[0]; i++)
         build_ahead_end(ahead[i], true);
     for (int b = 0; b < BENCHES && !lines[BENCH_PLAIN].err.code; b++) {
         const enum bench_build build = (enum bench_build)b;
@@ -174,7 +176,9 @@ static int bench_file(const struct options *o, struct err *err)
 
 /* What the ladder's table says of one kernel, built in one way: the launch that takes most stands for all of them. */
 struct rung {
-    const char *path, *define; /* define "": as it stands */
+    const char *path;
+    char define[CHOICE_BYTES]; /* "": as it stands */
+    struct session *session;   /* owned */
     struct bench_line line;
     struct output_error error;
     struct err err; /* code ERR_NONE: error is known */
@@ -233,80 +237,125 @@ static json_t *rung_json(const struct rung *rung)
 }
 
 /* An exit status: 3 where it could not be measured; a kernel that does not take the shape is only said to. */
-static int climb(const struct options *o, const char *path, struct rung *rung, struct err *err)
+static int climb(const struct options *o, struct rung *rung)
 {
     const struct bench_request request = {.repeats = o->repeat, .limit_s = LIMIT_S};
-    struct session *s;
-    if (open_ready(o, path, &s, err) != 0)
-        return -1;
-    if (*rung->define && scenario_define(&s->subject.scenario, rung->define, err) != 0) {
-        session_free(s);
-        return -1;
-    }
-    int failed = measure_bench(&s->subject.paths, &s->subject.scenario, BENCH_PLAIN, &request, options_progress(),
-                               &rung->line) != 0;
-    failed |= output_error_measure(&s->subject.paths, &s->subject.scenario, options_progress(), &rung->error,
-                                   &rung->err) != 0;
-    session_free(s);
+    const struct subject *of = &rung->session->subject;
+    int failed = measure_bench(&of->paths, &of->scenario, BENCH_PLAIN, &request, options_progress(), &rung->line) != 0;
+    failed |= output_error_measure(&of->paths, &of->scenario, options_progress(), &rung->error, &rung->err) != 0;
     return failed && rung->line.err.code != ERR_DECLINED ? 3 : 0;
 }
 
-/* Where the rows go. */
+/* Every kernel, in every way in which its source lets it be built. */
 struct ladder {
+    struct rung *rungs; /* owned, [n] */
+    size_t n;
     json_t *list; /* NULL: a table on stdout */
-    int headed;   /* its head has been written */
 };
 
-static int bench_rung(const struct options *o, const char *path, struct rung *rung, struct ladder *to, struct err *err)
+static void ladder_free(struct ladder *l)
 {
-    const int status = climb(o, path, rung, err);
-    if (status >= 0 && to->list)
-        json_array_append_new(to->list, rung_json(rung));
-    if (status >= 0 && !to->list) {
-        if (!to->headed)
-            fprintf(text_out(), "%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B",
-                    "median", "min", "graph", "max error", "of bound");
-        to->headed = 1;
-        write_rung(rung, text_out());
-        fflush(text_out());
+    for (size_t i = 0; i < l->n; i++) {
+        measure_bench_free(&l->rungs[i].line);
+        session_free(l->rungs[i].session);
     }
-    measure_bench_free(&rung->line);
-    return status;
+    free(l->rungs);
+    json_decref(l->list);
+}
+
+static int add_rung(struct ladder *l, const struct options *o, const char *path, const char *name, const char *define,
+                    struct err *err)
+{
+    struct rung *more = realloc(l->rungs, (l->n + 1) * sizeof *more);
+    if (!more)
+        return err_no_memory(err, path, "its row");
+    l->rungs = more;
+    struct rung *rung = &l->rungs[l->n];
+    *rung = (struct rung){.path = name};
+    if (open_ready(o, path, &rung->session, err) != 0)
+        return -1;
+    l->n++;
+    snprintf(rung->define, sizeof rung->define, "%s", define);
+    return *define ? scenario_define(&rung->session->subject.scenario, define, err) : 0;
 }
 
 /* Every way in which its source lets it be built, unless macros are stated. */
-static int bench_kernel(const struct options *o, const char *path, const char *name, struct ladder *to, struct err *err)
+static int add_kernel(struct ladder *l, const struct options *o, const char *path, const char *name, struct err *err)
 {
     struct choices choices = {0};
     char *source;
     if (cache_read_text(path, "the kernel", &source, err) != 0)
         return -1;
-    const int read = o->defines.n ? 0 : choices_read(source, &choices);
+    int failed = o->defines.n ? 0 : choices_read(source, &choices);
     free(source);
-    if (read != 0)
+    if (failed)
         return err_no_memory(err, path, "its choices");
-    int status = 0;
-    for (size_t i = 0; (i < choices.n || i == 0) && status >= 0; i++) {
-        struct rung rung = {.path = name, .define = choices.n ? choices.define[i] : ""};
-        const int failed = bench_rung(o, path, &rung, to, err);
-        status = failed < 0 ? -1 : status | failed;
-    }
+    for (size_t i = 0; (i < choices.n || i == 0) && !failed; i++)
+        failed = add_rung(l, o, path, name, choices.n ? choices.define[i] : "", err);
     choices_free(&choices);
+    return failed;
+}
+
+struct builds {
+    const struct ladder *ladder;
+    atomic_size_t next;
+    size_t end;
+};
+
+static int build_step(void *ctx, int worker)
+{
+    struct builds *b = ctx;
+    const size_t i = atomic_fetch_add(&b->next, 1);
+    (void)worker;
+    if (i >= b->end)
+        return 0;
+    const struct subject *of = &b->ladder->rungs[i].session->subject;
+    const struct runner_progress quiet = {.cancel = options_progress()->cancel};
+    struct err err = {0}; /* said where it is measured */
+    record_build(&of->paths, &of->scenario, PROBES_NONE, &quiet, &err);
+    return 1;
+}
+
+/* As many are built at once as there are cores, and none while anything is timed. */
+static int climb_all(const struct options *o, struct ladder *l, struct pool *pool)
+{
+    const size_t together = (size_t)pool_threads(pool);
+    struct builds builds = {.ladder = l};
+    int status = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        struct rung *rung = &l->rungs[i];
+        if (i == builds.end) {
+            atomic_store(&builds.next, i);
+            builds.end = l->n - i < together ? l->n : i + together;
+            pool_start(pool, build_step, &builds);
+            pool_wait(pool);
+        }
+        status |= climb(o, rung);
+        if (l->list) {
+            json_array_append_new(l->list, rung_json(rung));
+            continue;
+        }
+        if (i == 0)
+            fprintf(text_out(), "%-28s%9s %9s %9s %9s %9s %9s %10s %9s\n", "", "registers", "shared B", "spill B",
+                    "median", "min", "graph", "max error", "of bound");
+        write_rung(rung, text_out());
+        fflush(text_out());
+    }
     return status;
 }
 
 static int bench_kernels(const struct options *o, const glob_t *kernels, const char *root, struct err *err)
 {
-    struct ladder to = {.list = o->json ? json_array() : NULL};
-    int status = 0;
-    for (size_t i = 0; i < kernels->gl_pathc && status >= 0; i++) {
-        const char *path = kernels->gl_pathv[i];
-        const int failed = bench_kernel(o, path, path + strlen(root) + 1, &to, err);
-        status = failed < 0 ? -1 : status | failed;
-    }
-    if (to.list && status >= 0 && report_dump(to.list, text_out(), err) != 0)
+    struct ladder l = {.list = o->json ? json_array() : NULL};
+    struct pool *pool = NULL;
+    int failed = pool_new(0, &pool, err);
+    for (size_t i = 0; i < kernels->gl_pathc && !failed; i++)
+        failed = add_kernel(&l, o, kernels->gl_pathv[i], kernels->gl_pathv[i] + strlen(root) + 1, err);
+    int status = failed ? -1 : climb_all(o, &l, pool);
+    if (l.list && status >= 0 && report_dump(l.list, text_out(), err) != 0)
         status = -1;
-    json_decref(to.list);
+    pool_free(pool);
+    ladder_free(&l);
     return status;
 }
 
