@@ -143,8 +143,8 @@ static void list_settings(struct loop *l)
         const struct session_setting *setting = &l->s->subject.settings[i];
         const struct scenario_key *key = &scenario_keys[i];
         if (setting->value)
-            notes_add(&l->notes, "%s.%s=%s  (the file: %s)", section_names[key->section], key->name, setting->value,
-                      setting->file ? setting->file : "nothing");
+            notes_add(&l->notes, "%s.%s=%s  (the file %s%s)", section_names[key->section], key->name, setting->value,
+                      setting->file ? "says " : "has no such key", setting->file ? setting->file : "");
     }
     if (l->notes.n == 0)
         session_say(l->s, "nothing is set: KEY=VALUE sets a key, such as shape.causal=top-left");

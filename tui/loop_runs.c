@@ -104,8 +104,8 @@ void loop_begin_runs(struct loop *l)
     l->first = first_bad(l->s);
 }
 
-/* The cursor stays where it is when a run takes the place of another: what changed is said, and where that one goes
-   wrong. */
+/* When a run takes the place of another the cursor stays where the user put it: what changed is said, and where that
+   one goes wrong. It goes there where it stood at the first bad tile, or where there was none. */
 static void compare_new(struct loop *l)
 {
     struct session *s = l->s;
@@ -118,7 +118,12 @@ static void compare_new(struct loop *l)
         return;
     change_words(&s->run.change, words, sizeof words);
     place_words(s, first, place, sizeof place);
-    session_say(s, "first bad %s: g%s%s", place, words[0] ? "; " : "", words);
+    if (last.slot < 0 || place_same(last, session_place(s))) {
+        session_go_first_bad(s);
+        session_say(s, "now first bad %s%s%s", place, words[0] ? "; " : "", words);
+    } else {
+        session_say(s, "first bad %s: g goes there%s%s", place, words[0] ? "; " : "", words);
+    }
 }
 
 void loop_take_run(struct loop *l)

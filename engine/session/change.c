@@ -78,8 +78,8 @@ void change_find(const struct run *before, const struct run *now, struct change 
     out->ended[0] = trace_complete(before->trace);
     out->ended[1] = trace_complete(now->trace);
     out->state = same_elements(before->trace, now->trace) ? CHANGE_COMPARED : CHANGE_OTHER;
-    if (out->state == CHANGE_OTHER)
-        return;
+    if (out->state == CHANGE_OTHER || !out->ended[0] || !out->ended[1])
+        return; /* what a run that was cut short got wrong is no measure */
     for (int ch = 0; ch < ASC_CHANNELS; ch++) {
         const struct stage_summary *sa = &a->stage[ch], *sb = &b->stage[ch];
         struct stage_change *c = &out->stage[ch];
@@ -192,8 +192,10 @@ void change_words(const struct change *c, char *out, size_t bytes)
     if (c->ended[0] != c->ended[1])
         add(&l, "%s", c->ended[1] ? "completes now" : "does not complete any more");
     if (c->state == CHANGE_OTHER) {
-        add(&l, "another problem, or other q tiles");
-    } else {
+        add(&l, "of another shape or other q tiles: not compared");
+    } else if (!c->ended[1] && !c->ended[0]) {
+        add(&l, "neither came to its end");
+    } else if (c->ended[0] && c->ended[1]) {
         add_stages(&l, c);
         add_own(&l, c);
         add_worst(&l, c);

@@ -87,7 +87,11 @@ const struct run *runs_newest(const struct runs *r)
 
 const struct run *runs_before(const struct runs *r, const struct run *run)
 {
-    return run > r->at ? run - 1 : NULL;
+    const struct run *before = run;
+    while (before > r->at)
+        if ((--before)->trace->info.status != RUN_CANCELLED)
+            return before;
+    return NULL;
 }
 
 const struct run *runs_other(const struct runs *r)

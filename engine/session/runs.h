@@ -45,7 +45,7 @@ int runs_make_room(struct runs *r, uint64_t bytes);
 int runs_index(const struct runs *r, int number);
 const struct run *runs_shown(const struct runs *r);  /* NULL: none */
 const struct run *runs_newest(const struct runs *r); /* NULL: none */
-/* The one that a run (of these) is compared with: the youngest before it; NULL: none. */
+/* The one that a run (of these) is compared with: the youngest before it that nobody cancelled; NULL: none. */
 const struct run *runs_before(const struct runs *r, const struct run *run);
 /* The one to flip to: shown before this one, else the newest of the others; NULL: there is no other. */
 const struct run *runs_other(const struct runs *r);

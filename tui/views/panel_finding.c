@@ -253,7 +253,7 @@ static void clean_words(const struct session *s, char *out, size_t bytes)
     else
         snprintf(out, bytes, "%s%s%s", none[0] ? "no bias in " : "bias not looked for: B", none,
                  found && found->negated ? ""
-                 : none[0]               ? " (-: more surely)"
+                 : none[0]               ? " (-: ask again, negated)"
                                          : "");
     const size_t used = strlen(out);
     if (checked)

@@ -50,8 +50,14 @@ static void backend_words(const struct session *s, bool roomy, char *out, size_t
     else
         snprintf(where, sizeof where, "%s%s%s ×%d", backend_names[info->backend], *info->tensor_core ? " as " : "",
                  info->tensor_core, info->workers);
+    const struct run *newest = runs_newest(&s->runs);
+    char of[32] = "";
+    if (newest && s->run.number < newest->number)
+        snprintf(of, sizeof of, " of %d", newest->number);
     if (roomy)
-        snprintf(out, bytes, " │ %s%s%s%s │ run %d", where, probes, *seconds ? "  " : "", seconds, s->run.number);
+        snprintf(out, bytes, " │ %s%s%s%s │ run %d%s", where, probes, *seconds ? "  " : "", seconds, s->run.number, of);
+    else if (*of)
+        snprintf(out, bytes, "  RUN %d%s", s->run.number, of);
     else
         snprintf(out, bytes, "  %s%s%s%s%s%s", backend_names[info->backend], *info->tensor_core ? " as " : "",
                  info->tensor_core, probes, *seconds ? " " : "", seconds);
@@ -178,7 +184,11 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
         return;
     const struct summary *summary = &s->run.judgement->summary;
     const bool left_out = summary->unvisited > 0;
-    char words[64] = "none", culprits[64] = "none", line[96];
+    const bool ended = trace_complete(s->run.trace);
+    const char *none = ended ? "none" : "none so far";
+    char words[64], culprits[64], line[96];
+    snprintf(words, sizeof words, "%s", none);
+    snprintf(culprits, sizeof culprits, "%s", none);
     if (left_out)
         tile_words(s, summary->first_unvisited, words, sizeof words);
     else if (summary->first.slot >= 0)
@@ -191,9 +201,11 @@ void facts_draw(const struct session *s, struct canvas *c, struct rect area)
     canvas_put_cut(c, area, 1, 0, STYLE_TEXT, line);
     const struct trace_capture *capture = &s->run.trace->info.capture;
     const long long all = trace_places(s->run.trace);
-    size_t used = s->run.trace->info.probes_off ? (size_t)snprintf(line, sizeof line, "recorded  nothing")
-                                                : (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles",
-                                                                   s->run.trace->layout.n_slots, all);
+    size_t used;
+    if (s->run.trace->info.probes_off || !ended)
+        used = (size_t)snprintf(line, sizeof line, "recorded  %s", ended ? "nothing" : "in part");
+    else
+        used = (size_t)snprintf(line, sizeof line, "recorded  %d/%lld q tiles", s->run.trace->layout.n_slots, all);
     if (capture->wanted)
         snprintf(line + used, sizeof line - used, ", o %lld/%lld judged, %lld off", (long long)capture->judged,
                  (long long)capture->wanted, (long long)capture->off);

@@ -108,7 +108,7 @@ static void the_other_run(void **state)
 static struct change change_of(const struct runs *r)
 {
     struct change c;
-    change_find(r->n > 1 ? &r->at[r->n - 2] : NULL, &r->at[r->n - 1], &c);
+    change_find(runs_before(r, &r->at[r->n - 1]), &r->at[r->n - 1], &c);
     return c;
 }
 
@@ -177,7 +177,7 @@ static void what_can_not_be_compared(void **state)
     add(&r, HAND_S_SCALED_TWICE);
     struct run *now = add(&r, HAND_RIGHT);
     now->trace->problem.kv_len = 64;
-    says(&r, "since run 1: another problem, or other q tiles", 0);
+    says(&r, "since run 1: of another shape or other q tiles: not compared", 0);
     now->trace->problem.kv_len = 128;
     now->judgement->complete = false;
     says(&r, "", 0);
@@ -188,7 +188,13 @@ static void what_can_not_be_compared(void **state)
     now->judgement->summary.stage[asc_m].global = STAGE_PARTIAL;
     says(&r, "since run 1: α..LSE better globally", -1);
     now->trace->info.status = RUN_CRASHED;
-    says(&r, "since run 1: does not complete any more, α..LSE better globally", 1);
+    says(&r, "since run 1: does not complete any more", 1); /* a part of the elements is no measure */
+    r.at[0].trace->info.status = RUN_CRASHED;
+    says(&r, "since run 1: neither came to its end", 0);
+    add(&r, HAND_RIGHT);
+    says(&r, "since run 2: completes now", -1);
+    r.at[1].trace->info.status = RUN_CANCELLED;
+    says(&r, "since run 1: completes now", -1);
     runs_free(&r);
 }
 

@@ -349,26 +349,28 @@ static int color_of_first_bad(struct screen *s)
     return VTERM_COLOR_IS_INDEXED(&cell.fg) ? cell.fg.indexed.idx % 8 : -1;
 }
 
-/* The cursor stays; where the new run goes wrong is one key away. */
+/* The cursor goes to where a run goes wrong that was right before, and stays where the user put it. */
 static void rerun_says_where_it_went_wrong(void **state)
 {
     (void)state;
     struct screen s;
     start(&s, 120, 40, "real", NULL);
     assert_true(screen_wait(&s, "within its bound"));
-    screen_send(&s, "l");
-    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
     screen_send(&s, ":set scenario.patch=tests/session/alpha-forgotten.patch\r");
     assert_true(screen_wait(&s, ": r runs it"));
     screen_send(&s, "r");
-    assert_true(screen_wait(&s, "first bad U h0 q0 k1: g"));
-    assert_true(screen_wait(&s, "S[h0,q0,k1]"));
-    screen_send(&s, "h");
-    assert_true(screen_wait_gone(&s, "first bad U h0 q0 k1: g"));
+    assert_true(screen_wait(&s, "now first bad U h0 q0 k1"));
+    assert_true(screen_wait(&s, "U[h0,q0,k1]"));
+    screen_send(&s, "[[[[[");
+    assert_true(screen_wait_gone(&s, "now first bad"));
+    screen_send(&s, ":set scenario.patch=tests/session/next-kv-head.patch\r");
+    assert_true(screen_wait(&s, ": r runs it"));
+    screen_send(&s, "r");
+    assert_true(screen_wait(&s, ": g goes there"));
     screen_send(&s, "i");
-    assert_true(screen_wait(&s, "isolated S: S right on exact Q, K"));
+    assert_true(screen_wait(&s, "isolated S: K, V still wrong"));
     screen_send(&s, "``");
-    assert_true(screen_wait(&s, "within its bound"));
+    assert_true(screen_wait(&s, "run 2 of 3"));
     quit(&s);
 }
 
