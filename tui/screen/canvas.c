@@ -1,8 +1,10 @@
 #include "tui/screen/canvas.h"
 
 #include "engine/base/utf8.h"
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 int canvas_init(struct canvas *c, int cols, int rows, bool ascii)
 {
@@ -95,7 +97,26 @@ static int64_t put_character(struct canvas *c, const struct bounds *b, int64_t r
     return x;
 }
 
-int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8)
+static bool in_word(uint32_t code)
+{
+    return code < 0x80 && (isalnum((int)code) || strchr("+-.%/", (int)code));
+}
+
+/* A number that an edge cuts would be read as another one. */
+static void mark_cut(struct canvas *c, const struct bounds *b, int64_t row, uint32_t last, const char *rest)
+{
+    const char *sign = c->ascii ? ".." : "…";
+    const int cols = text_columns(sign);
+    uint32_t next = ' ';
+    if (utf8_decode(rest, &next) == 0 || !in_word(last) || !in_word(next) || b->right - b->left < cols + 1)
+        return;
+    int64_t x = b->right - cols;
+    uint32_t code;
+    for (size_t length; (length = utf8_decode(sign, &code)) > 0; sign += length)
+        set(c, row, x++, code, STYLE_DIM);
+}
+
+static int put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8, bool marked)
 {
     struct bounds b = visible(c, area);
     int64_t r = (int64_t)area.row + row, x = (int64_t)area.col + col;
@@ -112,7 +133,14 @@ int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style 
         if (!named)
             x = put_character(c, &b, r, x, code, style);
     }
+    if (marked && shown && x == b.right && start < b.right)
+        mark_cut(c, &b, r, code, utf8);
     return (int)(x - start);
+}
+
+int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8)
+{
+    return put(c, area, row, col, style, utf8, true);
 }
 
 int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum style style, const char *format, ...)
@@ -132,8 +160,8 @@ int canvas_put_cut(struct canvas *c, struct rect area, int row, int col, enum st
     if (text_columns(utf8) <= room || room < sign_cols)
         return canvas_put(c, area, row, col, style, utf8);
     const struct rect head = {area.row, area.col, area.rows, area.cols - sign_cols};
-    canvas_put(c, head, row, col, style, utf8);
-    canvas_put(c, area, row, area.cols - sign_cols, STYLE_DIM, sign);
+    put(c, head, row, col, style, utf8, false);
+    put(c, area, row, area.cols - sign_cols, STYLE_DIM, sign, false);
     return room;
 }
 

@@ -265,10 +265,12 @@ static void view_compare_draw(const struct session *s, struct canvas *c, const s
         return;
     }
     const int used = top_draw(s, x, c, area), top = used > TOP_ROWS ? used : TOP_ROWS;
-    const int left = area.rows - top, wanted = TABLE_HEAD + x->paths.kv_tiles;
-    const int most = left - 1 - WORST_MIN, table = wanted < most ? wanted : most;
-    table_draw(s, x, c, (struct rect){area.row + top, area.col, table, area.cols});
-    worst_draw(s, c, (struct rect){area.row + top + table, area.col, left - table, area.cols});
+    const int left = area.rows - top, wanted = TABLE_HEAD + x->paths.kv_tiles, most = left - 1 - WORST_MIN;
+    const int table = most <= TABLE_HEAD ? 0 : wanted < most ? wanted : most;
+    if (table)
+        table_draw(s, x, c, (struct rect){area.row + top, area.col, table, area.cols});
+    if (left - table > 1)
+        worst_draw(s, c, (struct rect){area.row + top + table, area.col, left - table, area.cols});
 }
 
 const struct view view_compare = {.draw = view_compare_draw, .looks = LABORATORY_COMPARISON | LABORATORY_SURVEY};

@@ -81,8 +81,9 @@ static void matrix_draw(const struct session *s, struct canvas *c, struct rect a
     canvas_fill(c, (struct rect){matrix.row + matrix.rows - 1, area.col, 1, area.cols}, STYLE_TEXT, " ");
     rulers_draw(s, c, matrix, shown_global(s, vs));
     tile_shown_draw(s, c, words);
-    text_right(c, words, 0, STYLE_DIM,
-               area.cols < 100 ? "worst: ▃ ≤1, step ×10 " : "worst: err/bound, ▃ ≤1, each step ×10 ");
+    if (area.cols >= 66)
+        text_right(c, words, 0, STYLE_DIM,
+                   area.cols < 100 ? "worst: ▃ ≤1, step ×10 " : "worst: err/bound, ▃ ≤1, each step ×10 ");
 }
 
 static void view_tile_draw(const struct session *s, struct canvas *c, const struct view_state *vs)
