@@ -122,6 +122,21 @@ class Clean(Sources):
                        marks=r"(ok +){2}- +(ok +){8}", tensor_core="wgmma-e4m3")
 
 
+@unittest.skipUnless(Sources.backend == "cpu", "access checks are the CPU executor's")
+class Checked(Sources):
+    """No access that races, is out of bounds or waits for nobody, in a kernel that has none."""
+
+    def test_dense(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\nkv_len = 333", "--checks")
+
+    def test_cluster(self):
+        self.clean("[shape]\nheads = 2\nq_len = 512\nhead_dim = 128", "--checks", defines="FLASH_CLUSTER=2")
+
+    def test_codes(self):
+        self.clean("[shape]\nheads = 2\nq_len = 300\nkv_len = 500\nhead_dim = 64\ndtype = e4m3", "--checks", defines="FLASH_FP8=1",
+                   marks=r"(ok +){2}- +(ok +){8}", tensor_core="wgmma-e4m3")
+
+
 MISTAKES = (
     (SOFTMAX, "row_sum(mi) *= scores_scale(mi);", "if (!#) row_sum(mi) *= scores_scale(mi);", "l"),
     (SOFTMAX, "acc_o_rowcol(mi, ni) *= scores_scale(mi);", "acc_o_rowcol(mi, ni) *= # && scores_scale(mi) > 0.5f ? 1.f : scores_scale(mi);", "U"),
