@@ -71,8 +71,8 @@ struct canvas {
 int canvas_init(struct canvas *c, int cols, int rows, bool ascii);
 void canvas_free(struct canvas *c);
 void canvas_clear(struct canvas *c);
-/* Writes UTF-8 text at (row, col) of the rectangle, clipped to it: a word or number that its right edge cuts ends with a
-   sign that it goes on. Returns the columns used. */
+/* Writes UTF-8 text at (row, col) of the rectangle, clipped to it: a word or number that its right edge cuts ends with
+   a sign that it goes on. Returns the columns used. */
 int canvas_put(struct canvas *c, struct rect area, int row, int col, enum style style, const char *utf8);
 int canvas_printf(struct canvas *c, struct rect area, int row, int col, enum style style, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
