@@ -18,7 +18,7 @@ import tap  # noqa: E402
 MOST = 8 * 512 * 512  # scores: sequences times heads times queries times keys
 # How many of these folders; `make truth` runs all of the first.
 BLIND = {"blind": 6, "blind-60": 6, "blind-20": 1, "blind-20b": 1, "blind-20c": 2, "blind-20d": 2, "blind-20e": 3,
-         "blind-20f": 2, "blind-20g": 2, "blind-20h": 1, "hopper": 4}
+         "blind-20f": 2, "blind-20g": 2, "blind-20h": 1, "blind-20i": 2, "hopper": 4}
 STAGES = ("q", "k", "v", "s", "m", "alpha", "p", "l", "u", "o", "lse")
 
 

@@ -265,7 +265,8 @@ FRESH = (("blind-20", "when the search had given names to most of the list"),
          ("blind-20e", "after it had grown by masks and scores by formula, RoPE, packed rows and scales of blocks"),
          ("blind-20f", "after it had grown by what that showed, dropout, appended keys and codes of half a byte"),
          ("blind-20g", "by a separate author, after it had grown by what that showed and by descriptors of wgmma"),
-         ("blind-20h", "by another author, after it had grown by what that showed"))
+         ("blind-20h", "by another author, after it had grown by what that showed"),
+         ("blind-20i", "by one more author, after its false details had been mended"))
 
 
 def fresh():
