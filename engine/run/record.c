@@ -290,7 +290,8 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
     if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);
-        if (!guardian_alive(r->guardian) && (memory == MEMORY_AUTO || memory == MEMORY_GUARD)) {
+        const bool shares = probes != PROBES_NONE && (memory == MEMORY_AUTO || memory == MEMORY_GUARD);
+        if (shares && !guardian_alive(r->guardian)) {
             guardian_stop(r->guardian);
             r->guardian = guardian_start(paths, 0); /* it is ready when the build is */
         }
@@ -470,7 +471,8 @@ static int judge_on_gpu(const struct runner_paths *paths, const struct scenario 
 {
     char program[600], device[64], line[256];
     struct err missing = {0};
-    if (scenario->capture.judge == SCENARIO_JUDGE_CPU)
+    if (scenario->capture.judge == SCENARIO_JUDGE_CPU ||
+        (scenario->capture.judge == SCENARIO_JUDGE_AUTO && t->info.backend != BACKEND_GPU))
         return 1;
     if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
         snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);

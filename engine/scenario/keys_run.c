@@ -190,7 +190,8 @@ int key_set_writers(struct scenario *s, enum scenario_key_id id, const char *val
 
 int key_set_judge(struct scenario *s, enum scenario_key_id id, const char *value)
 {
-    static const char *const names[] = {[SCENARIO_JUDGE_CPU] = "cpu", [SCENARIO_JUDGE_GPU] = "gpu", NULL};
+    static const char *const names[] = {
+        [SCENARIO_JUDGE_AUTO] = "auto", [SCENARIO_JUDGE_CPU] = "cpu", [SCENARIO_JUDGE_GPU] = "gpu", NULL};
     (void)id;
     return value_choice(&s->capture.judge, names, value);
 }

@@ -65,7 +65,7 @@ struct inputs {
     int all_heads, all_kv_heads; /* before they are cut */
 };
 
-enum scenario_judge { SCENARIO_JUDGE_CPU, SCENARIO_JUDGE_GPU }; /* of o and lse in a first pass */
+enum scenario_judge { SCENARIO_JUDGE_AUTO, SCENARIO_JUDGE_CPU, SCENARIO_JUDGE_GPU }; /* of o and lse in a first pass */
 
 /* Which (batch, head, q tile)s are recorded: each list is ascending; n = 0 means all. */
 struct capture {

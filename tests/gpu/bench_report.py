@@ -365,7 +365,7 @@ def bounded_section(figures):
         text += table(("", ""), facts) + "\n"
         text += table(("phase", "time"), [(n, seconds(s)) for n, s in row["runs"][0]["phases"] if n != "start"])
     return text + commands([row["command"] for row in figures["bounded"]["rows"]] +
-                           ["attnscope run kernels/v2c_wmma.cu --shape 1,32,65536,128 --mem 8GiB --judge gpu"])
+                           ["attnscope run kernels/v2c_wmma.cu --shape 1,32,65536,128 --mem 8GiB"])
 
 
 def first_runs(row):

@@ -37,7 +37,7 @@ class Judge(unittest.TestCase):
     def test_every_q_tile_is_judged(self):
         """The shape of the issue's goal, less its heads: every q tile, and none of a correct kernel off."""
         done = run(ATTNSCOPE, "run", "kernels/fp16_mma.cu", "--backend", "gpu", "--shape", "1,2,65536,128", "--mem",
-                   "1GiB", "--judge", "gpu", "--json")
+                   "1GiB", "--json")
         found = json.loads(done.stdout)
         first = found["first_pass"]
         self.assertEqual(first["judged"], first["wanted"], done.stderr)
