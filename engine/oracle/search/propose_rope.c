@@ -161,15 +161,33 @@ struct positions {
     size_t n;
 };
 
-static void look_at_tile(const struct search *search, const struct rule *rule, int tile, int step, struct positions *p)
+/* Whether anything is wrong in a row of Q or K, in a row or column of S. */
+static bool line_is_wrong(const struct search *search, const struct rule *rule, const struct sample_tile *t, int line)
+{
+    const bool by_col = search->sample->channel == asc_s && rule->rows.operand == asc_k;
+    const size_t cols = (size_t)t->cols, first = by_col ? (size_t)line : (size_t)line * cols, step = by_col ? cols : 1;
+    const int across = by_col ? t->rows : t->cols;
+    for (int i = 0; i < across; i++)
+        if (t->cell[first + (size_t)i * step] == CELL_WRONG)
+            return true;
+    return false;
+}
+
+/* Up to `most` of its wrong lines, evenly chosen. */
+static void look_at_tile(const struct search *search, const struct rule *rule, int tile, int most, struct positions *p)
 {
     const struct sample_tile *t = &search->sample->tiles[tile];
     const int lines = turned_lines(search, t, rule->rows.operand);
-    for (int line = tile % step; line < lines && p->n < ROWS_LOOKED_AT; line += step) {
-        p->at[p->n].tile = tile;
-        p->at[p->n].line = line;
-        p->n += find_position(search, rule, t, line, &p->at[p->n].position);
-    }
+    int wrong = 0, i = 0;
+    for (int line = 0; line < lines; line++)
+        wrong += line_is_wrong(search, rule, t, line);
+    const int step = 1 + (wrong - 1) / most;
+    for (int line = 0; line < lines && p->n < ROWS_LOOKED_AT; line++)
+        if (line_is_wrong(search, rule, t, line) && i++ % step == tile % step) {
+            p->at[p->n].tile = tile;
+            p->at[p->n].line = line;
+            p->n += find_position(search, rule, t, line, &p->at[p->n].position);
+        }
 }
 
 static void try_positions(struct search *search, struct rule rule)
@@ -182,7 +200,7 @@ static void try_positions(struct search *search, struct rule rule)
     int tiles = 0;
     for (int k = 0; k < s->n && tiles < TILES; k++)
         if (wrong_cells(&s->tiles[k]) >= LEAST) {
-            look_at_tile(search, &rule, k, 1 + turned_lines(search, &s->tiles[k], rule.rows.operand) / TILES, &p);
+            look_at_tile(search, &rule, k, TILES, &p);
             tiles++;
         }
     if (p.n < LEAST)
