@@ -6,6 +6,7 @@
 #include "engine/verdict/dealt.h"
 #include "engine/verdict/explain.h"
 #include "engine/verdict/lengths.h"
+#include "engine/verdict/masks.h"
 #include "engine/verdict/measured.h"
 #include "engine/verdict/misplaced.h"
 #include "engine/verdict/reports.h"
@@ -243,6 +244,15 @@ static void say_visitors(struct finding *f, const struct trace *t)
     else
         snprintf(f->text + used, sizeof f->text - used, "; rows %d to %d of q tile %d alone visit kv tile %d", rows[0],
                  rows[1], q_tile, f->first.kv);
+}
+
+/* A search looks at keys that there are: what is behind them is read off the mask. */
+static void add_mask(const struct masks *masks, struct finding *f)
+{
+    char columns[240];
+    const size_t used = strlen(f->text);
+    if (masks && masks_columns_words(masks, f->first.slot, f->first.kv, columns, sizeof columns))
+        snprintf(f->text + used, sizeof f->text - used, "; the mask of kv tile %d %s", f->first.kv, columns);
 }
 
 /* few: a cause fits, but on less than it takes to be named. */
@@ -562,6 +572,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
+    if (ch == asc_s && is_open && !f->event)
+        add_mask(testing->j->masks, f);
     return f->declaration[0] && declared.lags ? describe_lag(testing, f) : 0;
 }
 

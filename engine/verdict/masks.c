@@ -130,6 +130,45 @@ enum mask_source masks_total(const struct masks *m, struct mask_counts *out)
     return source;
 }
 
+/* The columns of row 0 that are wrong by being seen or hidden, in ranges. false: none, or too many. */
+static bool wrong_columns(const struct mask_tile *tile, bool seen, char *out, size_t bytes)
+{
+    enum { RANGES_MAX = 6 };
+    size_t used = 0;
+    int ranges = 0;
+    for (int col = 0; col < tile->cols; col++) {
+        const int first = col;
+        while (col < tile->cols && mask_bit(tile, tile->applied, 0, col) == seen &&
+               mask_bit(tile, tile->wanted, 0, col) != seen)
+            col++;
+        if (col == first)
+            continue;
+        if (++ranges > RANGES_MAX || used >= bytes)
+            return false;
+        used += (size_t)snprintf(out + used, bytes - used, col - first > 1 ? "%s%d-%d" : "%s%d", used ? ", " : "",
+                                 first, col - 1);
+    }
+    return ranges > 0;
+}
+
+bool masks_columns_words(const struct masks *m, int slot, int kv, char *out, size_t bytes)
+{
+    const struct mask_tile *tile = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
+    char hidden[96], seen[96];
+    if (!tile || !tile->rows || !tile->counts.only_wanted || !tile->counts.only_applied || tile->counts.unknown)
+        return false;
+    for (int row = 1; row < tile->rows; row++)
+        for (int word = 0; word < tile->words; word++) {
+            const size_t at = (size_t)row * (size_t)tile->words + (size_t)word;
+            if (tile->applied[at] != tile->applied[word] || tile->wanted[at] != tile->wanted[word])
+                return false;
+        }
+    if (!wrong_columns(tile, false, hidden, sizeof hidden) || !wrong_columns(tile, true, seen, sizeof seen))
+        return false;
+    snprintf(out, bytes, "hides columns %s and shows columns %s", hidden, seen);
+    return true;
+}
+
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes)
 {
     const int n = abs(name->by);
