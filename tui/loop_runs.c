@@ -102,24 +102,27 @@ void loop_begin_runs(struct loop *l)
 {
     l->seen = l->s->run.number;
     l->first = first_bad(l->s);
+    l->stood = session_place(l->s);
 }
 
 /* When a run takes the place of another the cursor stays where the user put it: what changed is said, and where that
-   one goes wrong. It goes there where it stood at the first bad tile, or where there was none. */
+   one goes wrong. It goes there where nobody moved it since the run before, or back to where that one went wrong. */
 static void compare_new(struct loop *l)
 {
     struct session *s = l->s;
-    const struct place first = first_bad(s), last = l->first;
+    const struct place first = first_bad(s), last = l->first, stood = l->stood;
     const bool again = l->seen > 0;
     char words[200], place[64];
     l->seen = s->run.number;
     l->first = first;
+    l->stood = session_place(s);
     if (!again || s->message[0] || first.slot < 0 || place_same(first, last) || place_same(first, session_place(s)))
         return;
     change_words(&s->run.change, words, sizeof words);
     place_words(s, first, place, sizeof place);
-    if (last.slot < 0 || place_same(last, session_place(s))) {
+    if (place_same(stood, session_place(s)) || place_same(last, session_place(s))) {
         session_go_first_bad(s);
+        l->stood = session_place(s);
         session_say(s, "now first bad %s%s%s", place, words[0] ? "; " : "", words);
     } else {
         session_say(s, "first bad %s: g goes there%s%s", place, words[0] ? "; " : "", words);

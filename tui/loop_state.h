@@ -34,6 +34,7 @@ struct loop {
     int anchor;         /* where the view stands, by its own words (struct view) */
     int seen;           /* number of the newest run that something was said of */
     struct place first; /* where that one begins to go wrong; slot -1: nowhere */
+    struct place stood; /* and where the cursor stood then */
     bool failed;        /* the last build failed, and its panel was opened */
     int naming;         /* number of the run whose name is being typed; 0: none */
     char typed[RUN_NAME_BYTES];

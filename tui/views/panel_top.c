@@ -149,11 +149,13 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
             canvas_put(c, area, 0, col, STYLE_TEXT, channel_label(ch));
         const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[ch] : NULL;
         enum style style;
-        const struct rect mark = {area.row, area.col + col, 3, step - 1}; /* a blank behind "part" */
+        const int room = step - 1; /* a blank behind "part", of which "par" says as much */
         const char *text = stage_status_text(stage ? stage->global : STAGE_UNKNOWN, &style);
-        change_draw(c, area, 1, col + canvas_put(c, mark, 1, 0, style, text), s->run.change.stage[ch].global);
+        int used = canvas_printf(c, area, 1, col, style, "%s", text_columns(text) > room ? "par" : text);
+        change_draw(c, area, 1, col + used, s->run.change.stage[ch].global);
         text = stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
-        change_draw(c, area, 2, col + canvas_put(c, mark, 2, 0, style, text), s->run.change.stage[ch].local);
+        used = canvas_printf(c, area, 2, col, style, "%s", text_columns(text) > room ? "par" : text);
+        change_draw(c, area, 2, col + used, s->run.change.stage[ch].local);
     }
     own_draw(s, c, area, first + ASC_CHANNELS * step);
 }

@@ -37,9 +37,18 @@ static void put_clips_to_area_and_canvas(void **state)
     canvas_put(&c, area, 1, 0, STYLE_TEXT, "below the area");
     canvas_put(&c, area, -1, 0, STYLE_TEXT, "above the area");
     canvas_put(&c, (struct rect){-5, -5, 100, 100}, 7, 13, STYLE_TEXT, "out at the corner");
-    assert_string_equal(text_of(&c), "\n  Zbcd\n        ou\n");
+    /* A word goes on behind the edge. */
+    assert_string_equal(text_of(&c), "\n  Zbc…\n        o…\n");
     canvas_fill(&c, (struct rect){-3, 8, 100, 100}, STYLE_RULE, "─");
-    assert_string_equal(text_of(&c), "        ──\n  Zbcd  ──\n        ──\n");
+    assert_string_equal(text_of(&c), "        ──\n  Zbc…  ──\n        ──\n");
+    /* Between words, or where there is no room for a sign, nothing is said; of ASCII the sign is two columns. */
+    canvas_clear(&c);
+    canvas_put(&c, area, 0, 0, STYLE_TEXT, "abcd efgh");
+    canvas_put(&c, (struct rect){2, 0, 1, 1}, 0, 0, STYLE_TEXT, "12");
+    assert_string_equal(text_of(&c), "\n  abcd\n1\n");
+    c.ascii = true;
+    canvas_put(&c, area, 0, 0, STYLE_TEXT, "-1.25e-7");
+    assert_string_equal(text_of(&c), "\n  -1..\n1\n");
     canvas_free(&c);
     canvas_free(&c);
 }
