@@ -69,7 +69,7 @@ static bool own_head(const struct naming *n)
 
 static bool holds(const struct naming *n, enum asc_channel operand, enum asc_channel tensor)
 {
-    return rows_of(n, operand) && n->rule->rows.tensor == tensor;
+    return rows_of(n, operand) && n->rule->rows.tensor == tensor && !n->rule->rows.lie;
 }
 
 static bool moves_head(const struct naming *n, enum asc_channel operand)

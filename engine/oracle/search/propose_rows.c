@@ -366,6 +366,53 @@ static void try_longer(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Whether the first rows of the tile, but row 0, are those of `rows` read at this distance. */
+static bool read_apart(const struct sample_tile *t, const double *rows, const double *loose, int dim, int block,
+                       const struct from_rows *f, int D)
+{
+    enum { ROWS = 4 };
+    int same = 0;
+    for (int i = D; i < ROWS * D && i < (int)sample_cells(t); i++) {
+        const int at = i / D * f->read + i % D, line = at / f->lie, col = at % f->lie;
+        if (line >= block || col >= dim || t->cell[i] == CELL_SILENT)
+            continue;
+        if (!element_within(t->type, t->got[i], rows[(size_t)line * (size_t)dim + (size_t)col],
+                            loose[(size_t)line * (size_t)dim + (size_t)col]))
+            return false;
+        same++;
+    }
+    return same >= D;
+}
+
+/* Rows that lie at one distance in the tile, with some padding, and are read at another; V in the rows of K too. */
+static void try_apart(struct search *search, enum asc_channel operand)
+{
+    enum { PADDING = 16 };
+    const struct sample *s = search->sample;
+    const struct oracle_case *c = s->tiles[0].c;
+    const int D = oracle_dim(c, operand), block = operand == asc_q ? c->br : c->bc;
+    const struct sample_tile *t = NULL;
+    for (int k = 0; k < s->n && !t; k++)
+        t = wrong_cells(&s->tiles[k]) >= 8 ? &s->tiles[k] : NULL;
+    for (int other = 0; other < (operand == asc_v && c->head_dim_v < c->head_dim ? 2 : 1) && t; other++) {
+        struct rule rule = rule_new(RULE_ROWS);
+        struct from_rows *f = &rule.rows;
+        f->operand = operand;
+        f->tensor = other ? asc_k : operand;
+        const int dim = oracle_dim(c, f->tensor), first = (operand == asc_q ? t->at[AXIS_Q_TILE] : t->kv) * block;
+        double *rows = search_room(search, 2 * (size_t)block * (size_t)dim * sizeof *rows);
+        double *loose = rows ? rows + (size_t)block * (size_t)dim : NULL;
+        if (!rows || !source_rows(search, c, f->tensor, head_of(search, t, operand), first, block, rows, loose))
+            return;
+        for (f->lie = dim; f->lie <= dim + PADDING; f->lie++)
+            for (f->read = 1; f->read <= 2 * f->lie; f->read++)
+                if (f->read != f->lie && read_apart(t, rows, loose, dim, block, f, D)) {
+                    rule.cost = 6 + log2(1 + PADDING) + log2(2 * f->lie);
+                    rule_try(search, &rule);
+                }
+    }
+}
+
 static bool stays(const struct lookup *l, const struct found *f)
 {
     const struct sample_tile *t = &l->search->sample->tiles[f->tile];
@@ -666,6 +713,8 @@ void propose_rows(struct search *search)
     const enum asc_channel stage = search->sample->channel;
     if (stage <= asc_v) {
         look_up_operand(search, stage, NULL);
+        if (search->best.kind == RULE_NONE || search->best.evidence.share < 0.9999)
+            try_apart(search, stage);
         if (stage != asc_q) {
             try_longer(search, stage);
             try_pages(search, stage);

@@ -161,6 +161,25 @@ static void take(const struct search *search, const struct rule *rule, const str
     }
 }
 
+/* A row of the tile as it is read at another distance than rows lie at. Of padding nothing is known. */
+static void take_apart(const struct search *search, const struct rule *rule, const struct sample_tile *t, int head,
+                       int first, int r, double *out, double *loose)
+{
+    const struct from_rows *f = &rule->rows;
+    const int D = oracle_dim(t->c, f->operand), there = oracle_dim(t->c, f->tensor);
+    const int block = f->operand == asc_q ? t->c->br : t->c->bc;
+    double *row = search->rows[2], *row_loose = search->rows[3];
+    int loaded = -1;
+    for (int c = 0; c < D; c++) {
+        const int at = r * f->read + c, line = at / f->lie, col = at % f->lie;
+        if (line != loaded && line < block)
+            source_rows(search, t->c, f->tensor, head, first + line, 1, row, row_loose);
+        loaded = line;
+        out[c] = line < block && col < there ? row[col] : NAN;
+        loose[c] = line < block && col < there ? row_loose[col] : 0;
+    }
+}
+
 /* Pieces of rows of Q and of K, both out of place within their rows. */
 static bool both_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                          double *bound)
@@ -200,6 +219,8 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
         take_flat(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
     for (int r = 0; r < n && rule->rows.paged; r++)
         take_in_page(search, rule, t, tile * block + r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
+    for (int r = 0; r < n && rule->rows.lie; r++)
+        take_apart(search, rule, t, head, first, r, search->operand + (size_t)r * D, search->loose + (size_t)r * D);
     const size_t values = (size_t)n * (size_t)D;
     if (rule->rows.partly) {
         const double fold = stage == asc_q ? values_fold(t->c) : 1;
@@ -208,12 +229,13 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
             search->loose[i] = stage == ch ? t->bound[i] : t->x.of[ch].loose[i];
         }
     }
-    for (int r = 0; r < n && !rule->rows.flat && !rule->rows.paged; r++)
+    for (int r = 0; r < n && !rule->rows.flat && !rule->rows.paged && !rule->rows.lie; r++)
         take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, r, search->operand + (size_t)r * D,
              search->loose + (size_t)r * D);
     /* Rows beyond the last one: kernels have zeros there. Of what is read beyond them nothing is known. */
     for (size_t i = 0; i < values; i++) {
-        if (isnan(search->operand[i]) && stage == ch && rule->rows.whole && (rule->rows.span || rule->rows.paged))
+        if (isnan(search->operand[i]) && stage == ch &&
+            (rule->rows.lie || (rule->rows.whole && (rule->rows.span || rule->rows.paged))))
             search->loose[i] = INFINITY;
         else if (isnan(search->operand[i]))
             search->operand[i] = 0;

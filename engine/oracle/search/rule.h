@@ -92,11 +92,12 @@ struct from_rows {
                                  is of head * page + row within a page */
     int span;                 /* it is of pieces of so many elements, counted through the rows; 0: of rows */
     int shift;                /* columns c are columns c + shift there, whose rows may be longer */
-    bool by_query;            /* the map of heads counts the query's, not the operand's own */
-    bool of_batch;            /* it counts the heads of a batch, not of all */
-    bool hidden;              /* RULE_SEEN: it is the first key that is seen, else the last one */
-    int packed;  /* RULE_SEEN: with whole: the rule's map is of packed_row() of so many heads; 0: of rows */
-    bool partly; /* only elements of the operand's tile for which this holds, by row or by column */
+    int lie, read; /* rows of the tile lie so many elements apart and are read so many apart; 0: as they lie */
+    bool by_query; /* the map of heads counts the query's, not the operand's own */
+    bool of_batch; /* it counts the heads of a batch, not of all */
+    bool hidden;   /* RULE_SEEN: it is the first key that is seen, else the last one */
+    int packed;    /* RULE_SEEN: with whole: the rule's map is of packed_row() of so many heads; 0: of rows */
+    bool partly;   /* only elements of the operand's tile for which this holds, by row or by column */
     struct term only;
 };
 

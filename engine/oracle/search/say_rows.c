@@ -327,6 +327,11 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
     const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
     char words[160], places[256] = "";
+    if (f->lie) {
+        say_add(out, bytes, "%s is read from rows of %s%s that lie %d elements apart, as if they lay %d apart", operand,
+                other ? tensor : "its", other ? "" : " tile", f->lie, f->read);
+        return;
+    }
     if (!other && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
         say_add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured",
                 operand);
