@@ -371,13 +371,14 @@ static bool read_apart(const struct sample_tile *t, const double *rows, const do
                        const struct from_rows *f, int D)
 {
     enum { ROWS = 4 };
+    const double fold = f->operand == asc_q ? values_fold(t->c) : 1;
     int same = 0;
     for (int i = D; i < ROWS * D && i < (int)sample_cells(t); i++) {
         const int at = i / D * f->read + i % D, line = at / f->lie, col = at % f->lie;
         if (line >= block || col >= dim || t->cell[i] == CELL_SILENT)
             continue;
-        if (!element_within(t->type, t->got[i], rows[(size_t)line * (size_t)dim + (size_t)col],
-                            loose[(size_t)line * (size_t)dim + (size_t)col]))
+        const size_t there = (size_t)line * (size_t)dim + (size_t)col;
+        if (!element_within(t->type, t->got[i], rows[there] * fold, loose[there] * fabs(fold)))
             return false;
         same++;
     }
