@@ -132,6 +132,16 @@ static void own_draw(const struct session *s, struct canvas *c, struct rect area
         canvas_printf(c, area, 1, col, STYLE_NONFINITE, "%llu NaN", (unsigned long long)count->nan);
 }
 
+/* One mark of a stage in `step` columns, a blank behind it; "par" says as much as "part". */
+static void mark_draw(struct canvas *c, struct rect area, int row, int col, int step, enum stage_status mark,
+                      enum change_kind change)
+{
+    enum style style;
+    const char *text = stage_status_text(mark, &style);
+    const int used = canvas_printf(c, area, row, col, style, "%s", text_columns(text) >= step ? "par" : text);
+    change_draw(c, area, row, col + used, change);
+}
+
 void strip_draw(const struct session *s, struct canvas *c, struct rect area)
 {
     const bool narrow = area.cols < 80;
@@ -148,14 +158,8 @@ void strip_draw(const struct session *s, struct canvas *c, struct rect area)
         else
             canvas_put(c, area, 0, col, STYLE_TEXT, channel_label(ch));
         const struct stage_summary *stage = s->run.judgement ? &s->run.judgement->summary.stage[ch] : NULL;
-        enum style style;
-        const int room = step - 1; /* a blank behind "part", of which "par" says as much */
-        const char *text = stage_status_text(stage ? stage->global : STAGE_UNKNOWN, &style);
-        int used = canvas_printf(c, area, 1, col, style, "%s", text_columns(text) > room ? "par" : text);
-        change_draw(c, area, 1, col + used, s->run.change.stage[ch].global);
-        text = stage_status_text(stage ? stage->local : STAGE_UNKNOWN, &style);
-        used = canvas_printf(c, area, 2, col, style, "%s", text_columns(text) > room ? "par" : text);
-        change_draw(c, area, 2, col + used, s->run.change.stage[ch].local);
+        mark_draw(c, area, 1, col, step, stage ? stage->global : STAGE_UNKNOWN, s->run.change.stage[ch].global);
+        mark_draw(c, area, 2, col, step, stage ? stage->local : STAGE_UNKNOWN, s->run.change.stage[ch].local);
     }
     own_draw(s, c, area, first + ASC_CHANNELS * step);
 }
