@@ -1,5 +1,6 @@
 """Runs the unittest cases of the calling script and writes TAP."""
 
+import os
 import sys
 import time
 import unittest
@@ -50,6 +51,12 @@ class TapResult(unittest.TestResult):
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         self._line(test, "ok", f" # SKIP {reason}")
+
+
+def sampled(items, most):
+    """At most so many of these, evenly spaced; with `make test TESTS=all` all of them."""
+    items = list(items)
+    return items if os.environ.get("TESTS") == "all" else items[::max(1, -(-len(items) // most))]
 
 
 def main():

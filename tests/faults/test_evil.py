@@ -98,8 +98,8 @@ WANTED = {
     "launch-no-threads": (CRASHED, "is empty"),
     "writes-its-inputs": (CRASHED, "signal 11"),
 }
-SLOW = {  # 30 s each: how long a debuggee has for its hello and its plan
-    "constructor-spins": (REFUSED, "did not send its hello within 30 s"),
+SLOW = {  # how long a debuggee has
+    "constructor-spins": (REFUSED, "did not send its hello within 120 s"),
     "plan-spins": (REFUSED, "did not send its plan within 30 s"),
 }
 SCENARIO = """[scenario]
@@ -159,7 +159,7 @@ class Case(unittest.TestCase):
         return subprocess.Popen([ATTNSCOPE, *arguments], env=self.environment(**more), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder)
 
-    def run_it(self, *arguments, limit_s=120, **more):
+    def run_it(self, *arguments, limit_s=180, **more):
         """(status, output, the largest resident set of it and its children in KiB)"""
         with tempfile.TemporaryFile() as out:
             process = subprocess.Popen([ATTNSCOPE, *arguments], env=self.environment(**more), stdin=subprocess.DEVNULL,

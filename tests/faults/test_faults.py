@@ -168,7 +168,8 @@ class Faults:
             for command in printing(folder):
                 right = run(command, self.environment("stdout", -1, ENOSPC, False))
                 n = int(re.search(r"^FAULT_CALLS (\d+)$", right.err, re.MULTILINE)[1])
-                for at, on in [(at, False) for at in range(n)] + [(0, True)]:
+                which = range(n) if self.full else sorted({0, n - 1})
+                for at, on in [(at, False) for at in which] + [(0, True)]:
                     got = run(command, self.environment("stdout", at, ENOSPC, on))
                     said = [line for line in got.err.splitlines() if line.startswith("attnscope: ")]
                     why = ("no end" if got.status is None else

@@ -80,7 +80,7 @@ class Masks(InFolder):
                 self.assertIn("every recorded stage is within its bound" if clean else "S was never written in", out)
 
     def test_mistakes_are_said(self):
-        for name, sentence in SAID.items():
+        for name, sentence in tap.sampled(SAID.items(), 4):
             with self.subTest(name=name):
                 status, out, err = self.command("run", ROOT / f"scenarios/bugs/flex-{name}.ini")
                 self.assertEqual(err, "")

@@ -190,7 +190,7 @@ static void uninformative_inputs(void **state)
     assert_int_equal(tally.false_rules, 0);
 }
 
-/* What follows no rule gets none: about a thousand wrong stages. */
+/* What follows no rule gets none: 228 wrong stages, 988 with TESTS=all. */
 static void noise_is_not_explained(void **state)
 {
     (void)state;
@@ -198,11 +198,13 @@ static void noise_is_not_explained(void **state)
                                          S_SQUARED, S_TANH,           M_RANDOM_KEYS,  M_MEAN,         P_NOISE,
                                          P_SIGMOID, P_RANDOM_ZEROS,   L_SQUARES,      U_NOISE,        U_RANDOM_KEYS,
                                          O_NOISE,   O_ABSOLUTE,       LSE_NOISE,      S_NAN_AT_TIMES};
-    enum { SEEDS = 13 };
+    const char *tests = getenv("TESTS");
+    const bool all = tests && strcmp(tests, "all") == 0;
+    const unsigned seeds = all ? 13 : 3;
     int tried = 0, explained = 0;
     for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++) {
         for (int shape = 0; shape < SHAPES; shape += 2) {
-            for (unsigned seed = 0; seed < SEEDS; seed++) {
+            for (unsigned seed = 0; seed < seeds; seed++) {
                 const struct spec s = spec_at(noise[i], shape, FILL_NORMAL, seed);
                 struct explanation e;
                 const int ch = explain(&s, NULL, &e);
@@ -215,7 +217,7 @@ static void noise_is_not_explained(void **state)
     }
     print_message("noise: %d of %d explained\n", explained, tried);
     assert_int_equal(explained, 0);
-    assert_true(tried >= 900);
+    assert_true(tried >= (all ? 900 : 200));
 }
 
 int main(void)
