@@ -189,10 +189,10 @@ static void write_unknown(struct finding *f, int above, int few)
     else if (!f->output_right)
         snprintf(out, bytes, "no known cause");
     else if (above >= 0)
-        snprintf(out, bytes, "O and LSE are right; it is judged by %s, which is not as declared",
+        snprintf(out, bytes, "O and LSE are within their bounds; it is judged by %s, which is not as declared",
                  channel_label((enum asc_channel)above));
     else
-        snprintf(out, bytes, "O and LSE are right, and no declaration that was tried explains it; see its probe");
+        snprintf(out, bytes, "O and LSE are within their bounds, and no declaration that was tried explains it; see its probe");
     const size_t used = strlen(out);
     if (few)
         snprintf(out + used, bytes - used, "; too few elements to tell: a larger shape or other inputs may name it");

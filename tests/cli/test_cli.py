@@ -7,6 +7,7 @@
     before COMMAND     a shell command that makes ready; it must succeed
     run COMMAND        the shell command that is tested; attnscope is in PATH, $ROOT is the repository
     terminal 80x24     run it on a terminal of that size (its output is then all in `out`, without control sequences)
+    long               it takes many seconds: it is skipped but by its name, or with `make test TESTS=all`
     makes NAME         a file that the command must leave behind; any other new file is a failure
     exit STATUS
     out                expected output; `...` stands for any text, a line `...` for any lines
@@ -52,6 +53,7 @@ class Case:
         self.head = []  # lines before exit, as they stand
         self.files, self.before, self.makes = [], [], []
         self.run = self.terminal = None
+        self.long = False
         self.exit, self.out, self.err = None, [], []
         body = None
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -71,6 +73,8 @@ class Case:
                 getattr(self, word).append(rest)
             elif word == "run":
                 self.run = rest
+            elif line == "long":
+                self.long = True
             elif word == "terminal":
                 self.terminal = tuple(int(part) for part in rest.split("x"))
             elif word == "exit":
@@ -193,7 +197,11 @@ def main():
     failed = 0
     for number, path in enumerate(paths, 1):
         try:
-            wrong = run_case(Case(path), update)
+            case = Case(path)
+            if case.long and not words and os.environ.get("TESTS") != "all":
+                print(f"ok {number} - {path.stem} # SKIP takes long: with TESTS=all")
+                continue
+            wrong = run_case(case, update)
         except CaseError as error:
             wrong = [str(error)]
         failed += wrong is not None

@@ -109,7 +109,7 @@ class Extension(unittest.TestCase):
     def capture(self, q, k, v, **options):
         import attnscope
         options = {"br": 16, "bc": 32, "threads": 512, "causal": True, "conventions": CONVENTIONS, **options}
-        return attnscope.capture(q, k, v, path=self.folder / "trace.safetensors", **options)
+        return attnscope.capture(q, k, v, **{"path": self.folder / "trace.safetensors", **options})
 
     def clean(self):
         status, report = judge(self.folder / "trace.safetensors")
@@ -147,6 +147,25 @@ class Extension(unittest.TestCase):
         with self.capture(q, k, v) as c:
             c.result(*self.extension.forward(q, k, v, True, False, 0))
         self.clean()
+
+    @unittest.skipUnless(torch and torch.cuda.device_count() > 1, "there is one CUDA device alone")
+    def test_two_devices(self):
+        """A capture on each, one within the other: each has what ran on its own device."""
+        near = inputs(1, 4, 2, 70, 130)
+        far = tuple(t.to("cuda:1") for t in inputs(2, 2, 2, 150, 90))
+        path = self.folder / "far.safetensors"
+        for memory in ("guard", "device", "pinned"):
+            with self.subTest(memory):
+                with self.capture(*near, memory=memory) as a:
+                    with self.capture(*far, memory=memory, path=path) as b:
+                        with torch.cuda.device(1):
+                            b.result(*self.extension.forward(*far, True, False, 1))
+                    a.result(*self.extension.forward(*near, True, False, 0))
+                self.clean()
+                status, report = judge(path)
+                self.assertEqual(status, 1, report)
+                self.assertIn("not rescaled to the new maximum", report)
+                self.assertIn("(2,2,", report)
 
     def values(self, q, k, v, given, **options):
         """The kernel multiplies q, k and v; it is told that they are what `given` stands for."""

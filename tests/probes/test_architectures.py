@@ -83,7 +83,7 @@ def case_of(kernel, define):
     return run
 
 
-for each, choice in tap.sampled(((each, choice) for each in KERNELS for choice in choices(each)), 10):
+for each, choice in tap.sampled(((each, choice) for each in KERNELS for choice in choices(each)), 8):
     setattr(Architectures, f"test_{each.stem}_{choice}".rstrip("_"), case_of(each, choice))
 
 if __name__ == "__main__":

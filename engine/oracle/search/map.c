@@ -170,6 +170,8 @@ int map_at(const struct map *map, int i)
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
         return map->a;
+    case MAP_MIRRORED:
+        return map->a - i;
     case MAP_PITCH:
         return i / map->a * map->b + i % map->a;
     case MAP_TURNED:
@@ -291,6 +293,9 @@ static double fit_all(const struct pair *pairs, size_t n, int count, struct map 
     offer(&(struct map){.kind = MAP_PLUS, .a = pairs[0].to - pairs[0].from}, 2 + values, pairs, n, &least, &best);
     if (n >= 2)
         offer(&(struct map){.kind = MAP_FIXED, .a = pairs[0].to}, 2 + values, pairs, n, &least, &best);
+    if (n >= 4)
+        offer(&(struct map){.kind = MAP_MIRRORED, .a = pairs[0].from + pairs[0].to}, 3 + values, pairs, n, &least,
+              &best);
     for (size_t i = 0; i < n && n >= 4; i++)
         if (pairs[i].to != last) {
             offer(&(struct map){.kind = MAP_CLAMPED, .a = pairs[i].to - pairs[i].from, .b = last}, 2 + 2 * values,
@@ -508,6 +513,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_FIXED:
         snprintf(out, bytes, "%d", map->a);
+        return;
+    case MAP_MIRRORED:
+        snprintf(out, bytes, "%d - %s", map->a, name);
         return;
     case MAP_PITCH:
         if (map->b == 1)

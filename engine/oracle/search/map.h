@@ -13,6 +13,7 @@ enum map_kind {
     MAP_QUOTIENT,  /* i / a, times b if b is not 0 */
     MAP_ROTATED,   /* (i + a) mod b */
     MAP_FIXED,     /* a */
+    MAP_MIRRORED,  /* a - i */
     MAP_PITCH,     /* i / a * b + i mod a: lines of a, taken to be b apart */
     MAP_TURNED,    /* i mod a * b + i / a within blocks of a * b: b lines of a, taken to be a lines of b */
     MAP_TILED,     /* lines of a, read as tensor cores have scales of blocks: in tiles of 128 lines by 4 */

@@ -373,6 +373,11 @@ static void propose_unseen(struct search *search, struct rule rule)
         rule_try(search, &rule);
 }
 
+static bool is_found(const struct search *search)
+{
+    return search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999;
+}
+
 static void propose_places(struct search *search, enum asc_channel operand, double *room)
 {
     struct told *told = search_room(search, TOLD * sizeof *told);
@@ -396,11 +401,11 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         if (4 * count_given(search, &paged, told, n) >= 3 * n)
             rule_try(search, &paged);
     }
-    if (n > 0 && search->best.kind != RULE_SCALE)
+    if (n > 0 && !is_found(search))
         propose_lines(search, rule, told, n);
-    if (n > 0 && search->best.kind != RULE_SCALE)
+    if (n > 0 && !is_found(search))
         propose_numbers(search, rule, told, n);
-    if (n > 0 && !(search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999))
+    if (n > 0 && !is_found(search))
         propose_blocks(search, operand);
 }
 
@@ -409,19 +414,36 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
 static void propose_usual_groups(struct search *search, enum asc_channel operand)
 {
     const int groups = codes_of(search->sample->tiles[0].c, operand)->groups;
-    struct map usual[] = {{.kind = MAP_PLUS, .a = -1},
-                          {.kind = MAP_PLUS, .a = 1},
-                          {.kind = MAP_FIXED, .a = 0},
-                          map_of_bits(map_bits_for(groups))};
-    usual[3].flip = (1u << usual[3].bits) - 1;
+    const struct map usual[] = {{.kind = MAP_PLUS, .a = -1},
+                                {.kind = MAP_PLUS, .a = 1},
+                                {.kind = MAP_FIXED, .a = 0},
+                                {.kind = MAP_MIRRORED, .a = groups - 1}};
     for (size_t i = 0; i < sizeof usual / sizeof usual[0] && groups > 1; i++) {
         struct rule rule = rule_new(RULE_SCALE);
         rule.rows.operand = rule.rows.tensor = operand;
         rule.map = usual[i];
         rule.guess = true;
         rule.cost = 7;
-        if (i < 3 || groups == 1 << usual[i].bits)
-            rule_try(search, &rule);
+        rule_try(search, &rule);
+    }
+}
+
+/* The same of heads: that of the first sequence, of the head beside, the first one. */
+static void propose_usual_heads(struct search *search, enum asc_channel operand)
+{
+    const int heads = heads_of(search, operand), all = count_sources(search, operand);
+    const struct map usual[] = {{.kind = MAP_MODULO, .a = heads},
+                                {.kind = MAP_PLUS, .a = -1},
+                                {.kind = MAP_PLUS, .a = 1},
+                                {.kind = MAP_FIXED, .a = 0}};
+    for (size_t i = heads < all ? 0 : 1; i < sizeof usual / sizeof usual[0] && all > 1; i++) {
+        struct rule rule = rule_new(RULE_SCALE);
+        rule.rows.operand = rule.rows.tensor = operand;
+        rule.rows.head = usual[i];
+        rule.rows.of_first = i == 0;
+        rule.guess = true;
+        rule.cost = i == 0 ? 6 : 7;
+        rule_try(search, &rule);
     }
 }
 
@@ -448,7 +470,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     const struct coding *coding = codes_of(s->tiles[0].c, operand);
     if (coding->parts > 1 || (coding->groups > 1 && s->channel == operand))
         propose_places(search, operand, room);
-    if (coding->parts > 1 || (search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999))
+    if (coding->parts > 1 || is_found(search))
         return;
     for (int k = 0; k < s->n; k++) {
         const struct sample_tile *t = &s->tiles[k];
@@ -471,8 +493,10 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
             groups[n++] = (struct pair){at, group};
         }
     }
-    if (s->channel > asc_s)
+    if (s->channel > asc_s) {
         propose_usual_groups(search, operand);
+        propose_usual_heads(search, operand);
+    }
     if (n < LEAST)
         return;
     /* Few heads are wrong: what is right tells of the map as well. */
@@ -497,7 +521,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         if (rule.cost < INFINITY)
             rule_try(search, &rule);
     }
-    if (search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999)
+    if (is_found(search))
         return;
     struct rule counted = rule_new(RULE_SCALE);
     counted.rows.operand = counted.rows.tensor = operand;

@@ -21,11 +21,27 @@ static bool seen_of(const struct sample_tile *t, int r, int *first, int *last)
     return true;
 }
 
+/* Of a row that sees all keys of the tile: columns behind the last key that it sees as well, which tell where its limit
+   is. 0: those do not tell. */
+static int seen_behind(const struct sample_tile *t, int r)
+{
+    const int n = t->x.pad_cols;
+    const double *pad = t->x.pad + (size_t)r * (size_t)n;
+    int last = 0;
+    while (last < n && pad[last] != -INFINITY)
+        last++;
+    for (int col = last; col < n; col++)
+        if (pad[col] != -INFINITY)
+            return 0;
+    return last < n ? last : 0;
+}
+
 /* Rows where a limit of what is seen lies within the tile, and the row whose limit that is, of the tile or of the head;
    or how far off it is. */
 enum limits { LIMIT_OFF, LIMIT_ROW, LIMIT_ROW_OF_HEAD, LIMIT_PACKED_ROW };
 
-static size_t pair_limits(const struct search *search, bool hidden, struct pair *pairs, size_t most, enum limits of)
+static size_t pair_limits(const struct search *search, bool hidden, struct pair *pairs, size_t most, enum limits of,
+                          bool *behind)
 {
     const struct sample *s = search->sample;
     const int group = search->heads / search->kv_heads;
@@ -34,9 +50,14 @@ static size_t pair_limits(const struct search *search, bool hidden, struct pair 
         const struct sample_tile *t = &s->tiles[k];
         for (int r = 0; r < t->rows && n < most; r++) {
             int first = 0, last = 0;
-            if (!seen_of(t, r, &first, &last) || (hidden ? first == 0 : last == t->cols || last == 0))
+            if (!seen_of(t, r, &first, &last))
                 continue;
             const struct key_range own = schedule_range(t->c, r);
+            const int more = !hidden && last == t->cols && own.last < t->c->kv_len ? seen_behind(t, r) : 0;
+            if (hidden ? first == 0 : last == 0 || (last == t->cols && more == 0))
+                continue;
+            *behind = *behind || more > 0;
+            last += more;
             const int key = t->kv * t->c->bc + (hidden ? first : last), off = key - (hidden ? own.first : own.last);
             const int row = of >= LIMIT_ROW_OF_HEAD ? t->at[AXIS_Q_TILE] * t->c->br + r : r;
             pairs[n++] = (struct pair){packed_row(search, t, of == LIMIT_PACKED_ROW ? group : 0, row),
@@ -46,6 +67,15 @@ static size_t pair_limits(const struct search *search, bool hidden, struct pair 
     return n;
 }
 
+/* A limit that no row has is not another row's. */
+static bool pairs_within(const struct pair *pairs, size_t n, int rows)
+{
+    for (size_t i = 0; i < n; i++)
+        if (pairs[i].to < 0 || pairs[i].to >= rows)
+            return false;
+    return true;
+}
+
 static void propose_edges(struct search *search)
 {
     enum { PAIRS = 512 };
@@ -53,13 +83,15 @@ static void propose_edges(struct search *search)
     struct pair pairs[PAIRS];
     for (int hidden = 0; hidden < 2; hidden++) {
         struct rule rule = rule_new(RULE_SEEN);
+        bool behind = false;
+        size_t n = pair_limits(search, hidden, pairs, PAIRS, LIMIT_OFF, &behind);
         rule.rows.hidden = hidden;
         rule.plus = hidden ? -SEEN_ALL : SEEN_ALL;
         rule.cost = 3;
-        rule_try(search, &rule);
+        if (!behind)
+            rule_try(search, &rule);
         /* A limit moved by so many keys is a row moved by as many: the diagonal goes one key a row. Rows that it is not
            moved for may be a region, or a map of rows may leave them as they are. */
-        size_t n = pair_limits(search, hidden, pairs, PAIRS, LIMIT_OFF);
         if (n < 4)
             continue;
         size_t same = 0, moved = 0, first = 0;
@@ -81,10 +113,10 @@ static void propose_edges(struct search *search)
         const int rows[] = {
             [LIMIT_ROW] = s->tiles[0].c->br, [LIMIT_ROW_OF_HEAD] = q_len, [LIMIT_PACKED_ROW] = q_len * group};
         for (int of = LIMIT_ROW; of <= (group > 1 ? LIMIT_PACKED_ROW : LIMIT_ROW_OF_HEAD); of++) {
-            n = pair_limits(search, hidden, pairs, PAIRS, (enum limits)of);
+            n = pair_limits(search, hidden, pairs, PAIRS, (enum limits)of, &behind);
             rule.rows.whole = of >= LIMIT_ROW_OF_HEAD;
             rule.rows.packed = of == LIMIT_PACKED_ROW ? group : 0;
-            rule.cost = 2 + of + map_fit(pairs, n, rows[of], &rule.map);
+            rule.cost = pairs_within(pairs, n, rows[of]) ? 2 + of + map_fit(pairs, n, rows[of], &rule.map) : INFINITY;
             if (rule.cost < INFINITY && (rule.map.kind != MAP_SAME || rule.rows.packed))
                 rule_try(search, &rule);
         }

@@ -198,16 +198,24 @@ static void propose_items(struct search *search)
         if (from == 1)
             rule_try(search, &rule);
     }
-    enum { MAPS = 8, FLIPS = 4 };
-    struct map maps[MAPS + FLIPS] = {{.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1},
-                                     {.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
-                                     {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
-                                     {.kind = MAP_FIXED, .a = 0},   {.kind = MAP_FIXED, .a = -1}};
+    enum { MAPS = 8, FLIPS = 4, FEW = 4, EXCHANGES = FEW * (FEW - 1) / 2 };
+    struct map maps[MAPS + FLIPS + EXCHANGES] = {{.kind = MAP_PLUS, .a = 1},    {.kind = MAP_PLUS, .a = -1},
+                                                 {.kind = MAP_ROTATED, .a = 1}, {.kind = MAP_ROTATED, .a = -1},
+                                                 {.kind = MAP_CLAMPED, .a = 1}, {.kind = MAP_CLAMPED, .a = -1},
+                                                 {.kind = MAP_FIXED, .a = 0},   {.kind = MAP_FIXED, .a = -1}};
     size_t n = MAPS;
     for (int i = 0; 1 << i < splits && i < FLIPS; i++) {
         maps[n] = map_of_bits(map_bits_for(splits));
         maps[n++].flip = 1u << i;
     }
+    /* Two of three or four: of so few each order is a map of bits. */
+    for (int a = 0; a < splits && splits > 2 && splits <= FEW; a++)
+        for (int b = a + 1; b < splits; b++) {
+            struct pair pairs[FEW];
+            for (int i = 0; i < FEW; i++)
+                pairs[i] = (struct pair){i, i == a ? b : i == b ? a : i};
+            map_fit(pairs, FEW, FEW, &maps[n++]);
+        }
     struct rule rule = merged_as(1, 0);
     rule.of_items = true;
     try_merged_maps(search, rule, 4, maps, n);

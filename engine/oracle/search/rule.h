@@ -95,6 +95,7 @@ struct from_rows {
     int lie, read; /* rows of the tile lie so many elements apart and are read so many apart; 0: as they lie */
     bool by_query; /* the map of heads counts the query's, not the operand's own */
     bool of_batch; /* it counts the heads of a batch, not of all */
+    bool of_first; /* it is the same head of the first sequence */
     bool hidden;   /* RULE_SEEN: it is the first key that is seen, else the last one */
     int packed;    /* RULE_SEEN: with whole: the rule's map is of packed_row() of so many heads; 0: of rows */
     bool partly;   /* only elements of the operand's tile for which this holds, by row or by column */

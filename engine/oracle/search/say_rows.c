@@ -210,6 +210,10 @@ void scale_say(const struct sample *s, const struct rule *rule, char *out, size_
     }
     const bool other_head = f->head.kind != MAP_SAME || f->by_query, other_group = rule->map.kind != MAP_SAME,
                other_part = rule->col_map.kind != MAP_SAME;
+    if (f->of_first) {
+        say_add(out, bytes, "%s gets the scale of the first sequence", operand);
+        return;
+    }
     const char *whose = f->tensor != f->operand     ? tensor
                         : !other_head && other_part ? "another part of its row"
                         : !other_head               ? "another group"

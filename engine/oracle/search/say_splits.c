@@ -29,6 +29,22 @@ static void say_stays(const struct sample *s, const struct rule *rule, char *but
         snprintf(but, bytes, others ? ", of %s alone," : ", but for %s,", split);
 }
 
+/* Whether a map of splits exchanges two, and leaves the others where they are. */
+static bool exchanges_two(const struct map *map, int splits, int *a, int *b)
+{
+    int moved = 0;
+    *a = *b = -1;
+    for (int i = 0; i < splits; i++) {
+        const int to = map_at(map, i);
+        moved += to != i;
+        if (to != i && *a < 0) {
+            *a = i;
+            *b = to;
+        }
+    }
+    return moved == 2;
+}
+
 /* Splits of a q tile that are taken for others of it. Which of two that meet is out of place nothing tells. */
 static void say_other_split(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
@@ -40,6 +56,16 @@ static void say_other_split(const struct sample *s, const struct rule *rule, cha
     const bool of_sum = s->channel == asc_lse || rule->total == TOTAL_ALONE, of_l = rule->total != TOTAL_OWN;
     char other[96], but[64], met[64];
     say_stays(s, rule, but, sizeof but);
+    int a, b;
+    if (!but[0] && !(weights && outputs) && map->kind == MAP_BITS &&
+        exchanges_two(map, s->tiles[0].c->kv_splits, &a, &b)) {
+        snprintf(out, bytes, "%s of splits %d and %d are exchanged where splits are merged%s",
+                 outputs                    ? "outputs"
+                 : rule->taken == TAKEN_LSE ? "weights"
+                                            : taken[rule->taken],
+                 a, b, where[rule->total]);
+        return;
+    }
     if (map->kind == MAP_FIXED)
         snprintf(other, sizeof other, "the %s split", map->a < 0 ? "last" : "first");
     else if (map->kind == MAP_ROTATED || map->kind == MAP_CLAMPED)
