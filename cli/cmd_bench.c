@@ -111,8 +111,8 @@ static int bench_one(const struct options *o, const struct session *s, json_t *j
     json_t *builds = json_array();
     int failed = 0;
     /* Both builds at once, and none while anything is timed. */
-    struct build_ahead *ahead[] = {build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE),
-                                   build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_RECORD)};
+    struct build_ahead *ahead[] = {build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE, NULL),
+                                   build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_RECORD, NULL)};
     for (size_t i = 0; i < sizeof ahead / sizeof ahead[0]; i++)
         build_ahead_end(ahead[i], true);
     for (int b = 0; b < BENCHES && !lines[BENCH_PLAIN].err.code; b++) {
@@ -312,7 +312,7 @@ static int build_step(void *ctx, int worker)
     const struct subject *of = &b->ladder->rungs[i].session->subject;
     const struct runner_progress quiet = {.cancel = options_progress()->cancel};
     struct err err = {0}; /* said where it is measured */
-    record_build(&of->paths, &of->scenario, PROBES_NONE, &quiet, &err);
+    record_build(&of->paths, &of->scenario, PROBES_NONE, NULL, &quiet, &err);
     return 1;
 }
 

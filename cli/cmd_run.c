@@ -163,7 +163,7 @@ int command_run(const struct options *o, struct err *err)
         return -1;
     const bool compares = o->probes == ASKED_COMPARE && s->subject.has_scenario;
     struct build_ahead *plain =
-        compares ? build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE) : NULL;
+        compares ? build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE, NULL) : NULL;
     int status = options_finish(s, err);
     build_ahead_end(plain, status == 0);
     if (status == 0)

@@ -266,13 +266,15 @@ static int ask_build(const struct runner_paths *paths, const struct scenario *sc
 }
 
 int record_build(const struct runner_paths *paths, const struct scenario *scenario, enum probes probes,
-                 const struct runner_progress *progress, struct err *err)
+                 const struct build *last, const struct runner_progress *progress, struct err *err)
 {
     struct build_request request;
     struct gpu_device gpu;
     struct build built;
-    if (ask_build(paths, scenario, probes, &gpu, progress, &request, err) != 0 ||
-        build_debuggee(paths, &request, progress, &built, err) != 0)
+    if (ask_build(paths, scenario, probes, &gpu, progress, &request, err) != 0)
+        return -1;
+    request.last = last;
+    if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
     build_free(&built);
     return 0;

@@ -24,9 +24,9 @@ struct recorder {
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);
 
-/* Makes sure that the cache has what a run with these probes launches. */
+/* Makes sure that the cache has what a run with these probes launches. last: as build_request has it. */
 int record_build(const struct runner_paths *paths, const struct scenario *scenario, enum probes probes,
-                 const struct runner_progress *progress, struct err *err);
+                 const struct build *last, const struct runner_progress *progress, struct err *err);
 
 /* Makes r->child one of a build for the scenario's types and head_dim: to ask the kernel what it takes. */
 int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,

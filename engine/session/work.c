@@ -130,7 +130,7 @@ static int isolate(struct work *w, const struct runner_progress *progress, struc
 static void run(struct work *w, const struct runner_progress *progress, struct err *err)
 {
     struct build_ahead *plain = !w->scenario->on[0] && measures_beside(w->paths, w->scenario)
-                                    ? build_ahead_start(w->paths, w->scenario, PROBES_NONE)
+                                    ? build_ahead_start(w->paths, w->scenario, PROBES_NONE, &w->plain_recorder.build)
                                     : NULL;
     const int failed = record(&w->recorder, w->paths, w->scenario, progress, &w->trace, err);
     build_ahead_end(plain, failed == 0);
