@@ -15,10 +15,18 @@ int measure_plain(struct recorder *r, const struct runner_paths *paths, const st
 
 /* Whether a run of the scenario will be on a GPU, and wants something measured beside it. */
 bool measures_beside(const struct runner_paths *paths, const struct scenario *scenario);
+/* What was measured last, of which build and problem: what a launch takes is the same again. */
+struct measured {
+    char *of; /* owned; NULL: nothing */
+    size_t n;
+    json_t *launches; /* owned */
+};
+void measured_free(struct measured *m);
+
 /* What of a run on a GPU its scenario wants measured beside it (budget, profile); nothing on the CPU. What fails there
    is said in info->launches.not_measured, the run stands. r: as measure_plain's. */
-void measure_beside(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
-                    const struct runner_progress *progress, struct trace_info *info);
+void measure_beside(struct recorder *r, struct measured *last, const struct runner_paths *paths,
+                    const struct scenario *scenario, const struct runner_progress *progress, struct trace_info *info);
 
 /* One kernel's times, by what its build does. */
 enum bench_build { BENCH_PLAIN, BENCH_OFF, BENCH_CAPTURE, BENCH_FULL, BENCHES };

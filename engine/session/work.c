@@ -135,7 +135,7 @@ static void run(struct work *w, const struct runner_progress *progress, struct e
     const int failed = record(&w->recorder, w->paths, w->scenario, progress, &w->trace, err);
     build_ahead_end(plain, failed == 0);
     if (failed == 0 && !w->scenario->on[0])
-        measure_beside(&w->plain_recorder, w->paths, w->scenario, progress, &w->trace->info);
+        measure_beside(&w->plain_recorder, &w->measured, w->paths, w->scenario, progress, &w->trace->info);
 }
 
 static int look_step(void *ctx, int worker)
@@ -330,6 +330,7 @@ void work_free(struct work *w)
     recorder_free(&w->recorder);
     recorder_free(&w->feed_recorder);
     recorder_free(&w->plain_recorder);
+    measured_free(&w->measured);
     free(w->taken);
     if (w->event_fd >= 0)
         close(w->event_fd);

@@ -6,6 +6,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/run/feed.h"
+#include "engine/run/measure.h"
 #include "engine/run/record.h"
 #include <pthread.h>
 
@@ -40,6 +41,7 @@ struct work {
     const struct isolation_request *request; /* borrowed while busy */
     struct recorder feed_recorder;
     struct recorder plain_recorder; /* builds without probes, that are measured beside a run */
+    struct measured measured;       /* by it */
     struct feed feed;
 
     struct seek *seek; /* borrowed while busy: a stop condition is looked for; NULL: it is a run */
