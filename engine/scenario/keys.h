@@ -48,8 +48,8 @@ struct scenario_places {
     bool (*place)(void *ctx, enum scenario_key_id id, const char *path, char *out, size_t bytes);
     void *ctx;
 };
-/* scenario_write() into a stream; name: of what is written, for messages. Whether the stream took it is the caller's.
- */
+/* scenario_write() into a stream; name: of what is written, for messages. places NULL: files by their paths from any
+   folder. Whether the stream took it is the caller's. */
 int scenario_write_as(const struct scenario *s, FILE *out, const char *name, const struct scenario_places *places,
                       struct err *err);
 /* What scenario_settings() says, its files named as places does; a key whose file has no name goes. NULL: nothing was

@@ -110,7 +110,8 @@ static int write_key(struct writer *w, enum scenario_key_id id)
 int scenario_write_as(const struct scenario *s, FILE *out, const char *name, const struct scenario_places *places,
                       struct err *err)
 {
-    struct writer w = {s, out, name, err, places, -1};
+    static const struct scenario_places anywhere = {place_anywhere, NULL};
+    struct writer w = {s, out, name, err, places ? places : &anywhere, -1};
     int failed = 0;
     for (int id = 0; id < KEY_COUNT && !failed; id++)
         failed = write_key(&w, (enum scenario_key_id)id) != 0;
@@ -122,7 +123,7 @@ int scenario_write(const struct scenario *s, const char *path, struct err *err)
     struct replacement r;
     if (replace_open(&r, path, 0666, err) != 0)
         return -1;
-    if (scenario_write_as(s, r.file, path, &(struct scenario_places){place_anywhere, NULL}, err) == 0)
+    if (scenario_write_as(s, r.file, path, NULL, err) == 0)
         return replace_commit(&r, err);
     replace_drop(&r);
     return -1;
