@@ -132,8 +132,8 @@ static int write_arrays(struct arrays *a, const char *path, struct err *err)
     a->of[0] = calloc(KINDS * a->block, sizeof(double));
     for (int kind = 1; kind < KINDS && a->of[0]; kind++)
         a->of[kind] = a->of[0] + (size_t)kind * a->block;
-    int no_memory =
-            !scratch || !a->of[0] || judgement_new(a->t, &j) != 0 || judgement_fingerprint(j, a->t, scratch) != 0,
+    int no_memory = !scratch || !a->of[0] || judgement_new(a->t, &j) != 0 ||
+                    judgement_fingerprint(j, a->t, &scratch, NULL) != 0,
         failed = !no_memory && fwrite(header, header_bytes, 1, r.file) != 1;
     const int heads = a->t->problem.heads, q_tiles = a->t->layout.q_tiles;
     for (int i = 0; i < a->t->problem.batch * heads * q_tiles && !no_memory && !failed; i++) {

@@ -101,7 +101,7 @@ static double judge_all(struct job *job, struct pool *pool, int bits, uint64_t *
     if (judgement_new(t, &job->judgement) != 0)
         return -1;
     const double begin_ms = now_ms();
-    int failed = bits && judgement_fingerprint(job->judgement, t, job->scratch[0]) != 0;
+    int failed = bits && judgement_fingerprint(job->judgement, t, job->scratch, pool) != 0;
     time_steps(job, pool, judge_step);
     const double ms = now_ms() - begin_ms;
     failed = failed || atomic_load(&job->judgement->n_done) != job->judgement->n_slots;

@@ -224,6 +224,26 @@ int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct j
     return 0;
 }
 
+static void join_stage(struct fingerprint_stage *f, const struct fingerprint_stage *other)
+{
+    struct fingerprint_stage sum = other->n ? *other : *f;
+    sum.blocks = f->blocks + other->blocks;
+    sum.finite = f->finite + other->finite;
+    sum.odd = f->odd + other->odd;
+    for (int w = 0; w < sum.n; w++) {
+        sum.told[w] = f->told[w] + other->told[w];
+        sum.equal[w] = f->equal[w] + other->equal[w];
+        sum.match[w] = f->match[w] + other->match[w];
+    }
+    *f = sum;
+}
+
+void fingerprint_join(struct fingerprint *f, const struct fingerprint *other)
+{
+    join_stage(&f->s, &other->s);
+    join_stage(&f->u, &other->u);
+}
+
 uint32_t fingerprint_fits(const struct fingerprint_stage *stage)
 {
     uint32_t best = 0;

@@ -30,6 +30,9 @@ struct fingerprint {
 int fingerprint_add(struct fingerprint *f, const struct oracle_case *c, struct judge_scratch *scratch, int sample,
                     int blocks);
 
+/* Adds what another sum of the same problem's cases counted. */
+void fingerprint_join(struct fingerprint *f, const struct fingerprint *other);
+
 /* The ways that fit, as a set of 1u << index: those that equal most of the blocks that any way tells. A fault may lie
    in the sample as well as anywhere, so one of them must equal more than half of the blocks that it tells itself, and
    at least two. Where sums are nearly exact, the right way may tell fewer than a wrong one that equals the same blocks:

@@ -197,7 +197,7 @@ int work_judge_trace(struct work *w, struct err *err)
     free(w->taken);
     w->taken = calloc((size_t)w->trace->layout.n_slots, sizeof *w->taken);
     if (!w->taken || judgement_new(w->trace, &w->judgement) != 0 ||
-        judgement_fingerprint(w->judgement, w->trace, w->scratch[0]) != 0) {
+        judgement_fingerprint(w->judgement, w->trace, w->scratch, w->pool) != 0) {
         judgement_free(w->judgement);
         w->judgement = NULL;
         trace_free(w->trace);

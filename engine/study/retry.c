@@ -95,7 +95,7 @@ static int run(struct retrying *r, const struct scenario *s, enum runner_step st
 
 static int judge(struct retrying *r, const struct trace *t, struct judgement **out, struct err *err)
 {
-    int failed = judgement_new(t, out) != 0 || judgement_fingerprint(*out, t, r->scratch) != 0;
+    int failed = judgement_new(t, out) != 0 || judgement_fingerprint(*out, t, &r->scratch, NULL) != 0;
     for (int slot = 0; slot < t->layout.n_slots && !failed && !is_cancelled(r); slot++)
         failed = judgement_slot(*out, t, slot, r->scratch) != 0;
     if (!failed && !is_cancelled(r))

@@ -1,5 +1,6 @@
 #include "engine/verdict/judgement.h"
 
+#include "engine/base/pool.h"
 #include "engine/oracle/fingerprint.h"
 #include "engine/oracle/schedule.h"
 #include "engine/verdict/case.h"
@@ -88,23 +89,51 @@ static int make_seeing(const struct trace *t, int slot, int n_slots, struct slot
     return 1;
 }
 
-int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch)
+/* Slots whose products are taken for the fingerprint; every worker takes one after the other. */
+struct sampling {
+    const struct trace *t;
+    struct judge_scratch *const *scratch; /* [workers] */
+    int n;
+    atomic_int next, failed;
+    struct fingerprint of[FINGERPRINT_BLOCKS / 2]; /* of each sample */
+};
+
+static int sample_step(void *ctx, int worker)
+{
+    struct sampling *s = ctx;
+    const int i = atomic_fetch_add(&s->next, 1), n_slots = s->t->layout.n_slots;
+    struct slot_case c;
+    if (i >= s->n || atomic_load(&s->failed))
+        return 0;
+    const int blind = make_seeing(s->t, sample_slot(i, s->n, n_slots), n_slots, &c);
+    bool failed = blind < 0;
+    if (!blind) {
+        failed = fingerprint_add(&s->of[i], &c.c, s->scratch[worker], i, FINGERPRINT_BLOCKS / s->n) != 0;
+        slot_case_free(&c);
+    }
+    if (failed)
+        atomic_store(&s->failed, 1);
+    return !blind && !failed; /* where no slot sees a key, none does */
+}
+
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *const *scratch,
+                          struct pool *pool)
 {
     const struct asc_conventions *conventions = &t->conventions;
-    const int samples = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
+    struct sampling s = {.t = t, .scratch = scratch};
+    s.n = j->n_slots < FINGERPRINT_BLOCKS / 2 ? j->n_slots : FINGERPRINT_BLOCKS / 2;
     if (conventions->acc_s == ASC_ACC_F32 && conventions->acc_u == ASC_ACC_F32)
         return 0;
-    for (int i = 0; i < samples; i++) {
-        struct slot_case c;
-        const int blind = make_seeing(t, sample_slot(i, samples, j->n_slots), j->n_slots, &c);
-        if (blind)
-            return blind < 0 ? -1 : 0;
-        const int failed = fingerprint_add(j->fingerprint, &c.c, scratch, i, FINGERPRINT_BLOCKS / samples);
-        slot_case_free(&c);
-        if (failed)
-            return -1;
+    if (pool) {
+        pool_start(pool, sample_step, &s);
+        pool_wait(pool);
+    } else {
+        while (sample_step(&s, 0))
+            ;
     }
-    return 0;
+    for (int i = 0; i < s.n; i++)
+        fingerprint_join(j->fingerprint, &s.of[i]);
+    return atomic_load(&s.failed) ? -1 : 0;
 }
 
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch)

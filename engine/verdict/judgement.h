@@ -60,6 +60,7 @@ struct state_break {
     unsigned broken;   /* set of 1u << enum invariant (engine/oracle/nonfinite/invariants.h) */
 };
 
+struct pool;
 struct run_onset;
 
 struct masks;
@@ -185,8 +186,10 @@ struct judgement {
 
 int judgement_new(const struct trace *t, struct judgement **out);
 void judgement_free(struct judgement *j);
-/* Finds out which tensor core the run used, from a sample of its slots; before that, and without it, bounds decide. */
-int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *scratch);
+/* Finds out which tensor core the run used, from a sample of its slots; before that, and without it, bounds decide.
+   scratch: one for each thread of the pool, or one without a pool (NULL). -1: no memory. */
+int judgement_fingerprint(struct judgement *j, const struct trace *t, struct judge_scratch *const *scratch,
+                          struct pool *pool);
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Adds up the slots done so far. -1 without memory: *out is no summary then. */
