@@ -10,6 +10,7 @@
 #include "engine/verdict/measured.h"
 #include "engine/verdict/misplaced.h"
 #include "engine/verdict/reports.h"
+#include "engine/verdict/skipping.h"
 #include "engine/verdict/stored.h"
 #include "engine/verdict/strides.h"
 #include <stdio.h>
@@ -192,7 +193,8 @@ static void write_unknown(struct finding *f, int above, int few)
         snprintf(out, bytes, "O and LSE are within their bounds; it is judged by %s, which is not as declared",
                  channel_label((enum asc_channel)above));
     else
-        snprintf(out, bytes, "O and LSE are within their bounds, and no declaration that was tried explains it; see its probe");
+        snprintf(out, bytes,
+                 "O and LSE are within their bounds, and no declaration that was tried explains it; see its probe");
     const size_t used = strlen(out);
     if (few)
         snprintf(out + used, bytes - used, "; too few elements to tell: a larger shape or other inputs may name it");
@@ -596,8 +598,8 @@ static void left_out_words(const struct trace *t, const struct left_out *it, cha
     snprintf(out, 96, " %sh%d q%d k%d (%s)", batch, (int)at[1], (int)at[2], it->place.kv, rows);
 }
 
-static void tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                           struct finding *f)
+static int tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,
+                          struct finding *f)
 {
     enum { TOLD = 3 };
     struct place at = {0};
@@ -606,11 +608,13 @@ static void tiles_left_out(const struct judgement *j, const struct trace *t, con
     f->loop = true;
     f->channel = summary->first_unvisited.channel;
     f->first = summary->first_unvisited;
-    char dealt[DEALT_WORDS_BYTES];
+    char dealt[DEALT_WORDS_BYTES], why[SKIPPING_BYTES] = "";
     dealt_words(t, f->first.slot, dealt);
-    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited%s:",
+    if (!dealt[0] && skipping_words(t, why) != 0)
+        return -1;
+    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited%s%s:",
                                    (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
-                                   summary->unvisited == 1 ? "was" : "were", dealt);
+                                   summary->unvisited == 1 ? "was" : "were", dealt, why);
     for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
         char words[96];
         if (n == 0)
@@ -623,6 +627,7 @@ static void tiles_left_out(const struct judgement *j, const struct trace *t, con
         if (n == TOLD)
             break;
     }
+    return 0;
 }
 
 const char *finding_word(const struct finding *f, const struct trace *t)
@@ -683,8 +688,8 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
     int n = 0;
     if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch, declared) != 0)
         return -1;
-    if (summary->unvisited)
-        tiles_left_out(j, t, summary, &findings[n++]);
+    if (summary->unvisited && tiles_left_out(j, t, summary, &findings[n++]) != 0)
+        return -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->culprits & 1u << ch) {
             if (find_channel(&testing, ch, &findings[n]) != 0)

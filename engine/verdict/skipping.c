@@ -1,0 +1,149 @@
+#include "engine/verdict/skipping.h"
+
+#include "engine/oracle/schedule.h"
+#include "engine/verdict/case.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What is known of a q tile: its case, and the first and last tile that any row sees. */
+struct q_tile {
+    const struct trace *t;
+    const struct oracle_case *c;
+    int batch, first, last;
+};
+
+static bool row_sees(const struct oracle_case *c, int r, int kv)
+{
+    return r >= 0 && schedule_keys_of(c, r, kv) > 0;
+}
+
+static bool by_first_row(const struct q_tile *q, int kv)
+{
+    return row_sees(q->c, 0, kv);
+}
+
+static bool by_last_row(const struct q_tile *q, int kv)
+{
+    return row_sees(q->c, q->c->in_q.rows - 1, kv);
+}
+
+/* With the diagonal moved to where kv_len - q_len is `corner`; keys end where they do. */
+static bool by_corner(const struct q_tile *q, int corner, int kv)
+{
+    struct oracle_case c = *q->c;
+    c.q_len = c.kv_len - corner;
+    return schedule_sees(&c, kv);
+}
+
+static bool by_longest(const struct q_tile *q, int kv)
+{
+    return by_corner(q, q->t->problem.kv_len - q->t->problem.q_len, kv);
+}
+
+static bool by_top_left(const struct q_tile *q, int kv)
+{
+    return by_corner(q, 0, kv);
+}
+
+static bool by_first_q_tile(const struct q_tile *q, int kv)
+{
+    struct oracle_case c = *q->c;
+    c.q_tile = 0;
+    return c.mask.data ? schedule_sees(q->c, kv) : schedule_sees(&c, kv);
+}
+
+/* One key for each lane of a warp. */
+static bool by_first_keys(const struct q_tile *q, int kv)
+{
+    enum { LANES = 32 };
+    for (int r = 0; r < q->c->in_q.rows; r++)
+        for (int key = kv * q->c->bc; key < kv * q->c->bc + LANES && key < (kv + 1) * q->c->bc; key++)
+            if (schedule_shows(q->c, r, key))
+                return true;
+    return false;
+}
+
+static bool by_first_sequence(const struct q_tile *q, int kv)
+{
+    return kv * q->c->bc < asc_kv_len(&q->t->problem, 0);
+}
+
+static bool by_sequence_before(const struct q_tile *q, int kv)
+{
+    return q->batch == 0 || kv * q->c->bc < asc_kv_len(&q->t->problem, q->batch - 1);
+}
+
+static bool rounded_down(const struct q_tile *q, int kv)
+{
+    return (kv + 1) * q->c->bc <= schedule_range(q->c, q->c->in_q.rows - 1).last;
+}
+
+static bool not_the_first(const struct q_tile *q, int kv)
+{
+    return kv != q->first;
+}
+
+static bool not_the_last(const struct q_tile *q, int kv)
+{
+    return kv != q->last;
+}
+
+/* Tiles for which it does not hold are left out. The last two say where, and not why. */
+static const struct {
+    bool (*visits)(const struct q_tile *q, int kv);
+    const char *words;
+} rules[] = {{by_first_row, "the loop goes by the first row of a q tile alone"},
+             {by_last_row, "the loop goes by the last row of a q tile alone"},
+             {by_first_q_tile, "the loop ends where that of q tile 0 does"},
+             {by_first_keys, "the loop goes by the first 32 keys of a tile alone"},
+             {by_longest, "the loop ends where rows would with the diagonal of the longest lengths"},
+             {by_top_left, "the loop ends where rows would with a diagonal that begins at key 0"},
+             {by_first_sequence, "the loop ends with the keys of sequence 0"},
+             {by_sequence_before, "the loop ends with the keys of the sequence before"},
+             {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in"},
+             {not_the_first, "the first tile that a q tile sees is missing"},
+             {not_the_last, "the last tile that a q tile sees is missing"}};
+enum { RULES = sizeof rules / sizeof rules[0], PLACES = 2, MOST = 3 };
+
+/* Drops the rules that do not hold of a slot. -1 without memory. */
+static int sift(const struct trace *t, int slot, bool holds[RULES])
+{
+    struct slot_case c;
+    if (slot_case_make(t, slot, &c) != 0)
+        return -1;
+    struct q_tile q = {t, &c.c, trace_slot_place(t, slot)[0], -1, -1};
+    for (int kv = 0; kv < c.c.kv_tiles; kv++)
+        if (schedule_sees(&c.c, kv)) {
+            q.first = q.first < 0 ? kv : q.first;
+            q.last = kv;
+        }
+    for (int kv = 0; kv < c.c.kv_tiles; kv++)
+        for (int i = 0; i < RULES && schedule_sees(&c.c, kv); i++)
+            holds[i] = holds[i] && rules[i].visits(&q, kv) == case_visited(t, slot, kv);
+    slot_case_free(&c);
+    return 0;
+}
+
+int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
+{
+    bool holds[RULES];
+    int n = 0;
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < RULES; i++)
+        holds[i] = true;
+    for (int slot = 0; slot < t->layout.n_slots; slot++)
+        if (sift(t, slot, holds) != 0)
+            return -1;
+    for (int i = 0; i < RULES; i++)
+        n += holds[i];
+    for (int i = RULES - PLACES; i < RULES && n > MOST; i++) {
+        n -= holds[i];
+        holds[i] = false;
+    }
+    for (int i = 0, said = 0; i < RULES && n <= MOST; i++)
+        if (holds[i])
+            used +=
+                (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s%s", said++ ? ", or " : "; ", rules[i].words);
+    return 0;
+}
