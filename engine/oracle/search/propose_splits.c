@@ -223,6 +223,26 @@ static void propose_items(struct search *search)
         propose_mixed_splits(search, &maps[i]);
 }
 
+/* Pieces of the outputs that are exchanged between who merges them go by a split and a range of columns: that of
+   another one is taken. */
+static void propose_exchanged(struct search *search)
+{
+    enum { FEW = 4 };
+    const struct sample_tile *t = &search->sample->tiles[0];
+    const int splits = t->c->kv_splits, width = t->cols / (splits > 0 ? splits : 1);
+    if (search->sample->channel != asc_o || splits < 2 || splits > FEW || t->c->kv_deal == ASC_DEAL_MAP)
+        return;
+    for (int of = 0; of < splits; of++)
+        for (int from = 0; from < splits; from++)
+            for (int shift = -(splits - 1) * width; shift <= (splits - 1) * width; shift += width) {
+                struct rule rule = merged_as(1, 0);
+                rule.piece = (struct moved_piece){splits, of, from, shift};
+                rule.cost += log2(2.0 * splits * splits * splits);
+                if ((from != of || shift) && t->last_tile[of] >= 0 && t->last_tile[from] >= 0)
+                    rule_try(search, &rule);
+            }
+}
+
 void propose_splits(struct search *search)
 {
     const struct sample_tile *t = &search->sample->tiles[0];
@@ -252,4 +272,6 @@ void propose_splits(struct search *search)
     propose_other_rows(search, t->c->br);
     if (search->best.kind == RULE_NONE)
         propose_workspace(search);
+    if (search->best.kind == RULE_NONE)
+        propose_exchanged(search);
 }

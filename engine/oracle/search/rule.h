@@ -147,6 +147,12 @@ enum frame {
 };
 
 /* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
+/* RULE_SPLITS: where columns of a split's output are merged, those of another one's, `shift` columns further, take their
+   place. splits 0: nowhere. */
+struct moved_piece {
+    int splits, of, from, shift;
+};
+
 enum taken { TAKEN_LSE, TAKEN_M, TAKEN_L, TAKENS };
 
 /* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the
@@ -295,6 +301,7 @@ struct rule {
     enum total total;               /* RULE_SPLITS */
     enum taken taken;               /* RULE_SPLITS, of another split */
     bool narrow_lse, narrow_output; /* RULE_SPLITS: what splits leave is rounded to `type` */
+    struct moved_piece piece;       /* RULE_SPLITS */
     bool by_m;      /* RULE_SPLITS: with these, weights are exp(m), of outputs that are not divided by l */
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
                        their end, as MAP_FIXED does; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that

@@ -114,6 +114,14 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     const char *by = NULL;
     char row[96], number[160], other[224];
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
+    if (rule->piece.splits) {
+        const int shift = rule->piece.shift;
+        snprintf(row, sizeof row, shift ? "%d columns %s" : "the same columns", shift < 0 ? -shift : shift,
+                 shift < 0 ? "before" : "further");
+        snprintf(out, bytes, "where splits are merged, the output of split %d is that of split %d, %s", rule->piece.of,
+                 rule->piece.from, row);
+        return;
+    }
     if (rule->power != 0 && rule->factor == 1)
         constant_say(s->tiles[0].c, 1 + rule->power, number, sizeof number);
     if (rule->power != 0 || rule->factor != 1) {

@@ -259,8 +259,17 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
         if (rule->keeps_output)
             e += row->top - so_far;
         const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
+        const struct moved_piece *piece = rule->piece.splits && split == rule->piece.of ? &rule->piece : NULL;
+        const int kv = piece ? t->last_tile[piece->from] : -1;
+        const struct matrix *other = !piece ? u : kv >= 0 ? of_tile(t, kv, asc_u) : NULL;
         for (int d = 0; d < D; d++) {
-            const double x = u ? dtype_load(u->dtype, u->data, (size_t)(left.row * u->row_stride + d)) : NAN;
+            const int col = piece ? d + piece->shift : d;
+            if (col < 0 || col >= D) { /* there is nothing to take: none of the rule's columns */
+                want[d] = INFINITY;
+                continue;
+            }
+            const double x =
+                other ? dtype_load(other->dtype, other->data, (size_t)(left.row * other->row_stride + col)) : NAN;
             double o = x / (rule->undivided ? 1 : own.l), off = 2 * BOUND_U * fabs(o);
             o = rule->narrow_output ? rule_rounded_near(rule, o, &off) : o;
             want[d] += w * o;
