@@ -3,7 +3,6 @@
 #include "engine/oracle/schedule.h"
 #include "engine/verdict/case.h"
 #include <stdio.h>
-#include <string.h>
 
 /* What is known of a q tile: its case, and the first and last tile that any row sees. */
 struct q_tile {

@@ -147,8 +147,8 @@ enum frame {
 };
 
 /* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
-/* RULE_SPLITS: where columns of a split's output are merged, those of another one's, `shift` columns further, take their
-   place. splits 0: nowhere. */
+/* RULE_SPLITS: where columns of a split's output are merged, those of another one's, `shift` columns further, take
+   their place. splits 0: nowhere. */
 struct moved_piece {
     int splits, of, from, shift;
 };
