@@ -236,7 +236,7 @@ static void propose_exchanged(struct search *search)
         for (int from = 0; from < splits; from++)
             for (int shift = -(splits - 1) * width; shift <= (splits - 1) * width; shift += width) {
                 struct rule rule = merged_as(1, 0);
-                rule.piece = (struct moved_piece){splits, of, from, shift};
+                rule.piece = (struct moved_piece){true, of, from, shift};
                 rule.cost += log2(2.0 * splits * splits * splits);
                 if ((from != of || shift) && t->last_tile[of] >= 0 && t->last_tile[from] >= 0)
                     rule_try(search, &rule);

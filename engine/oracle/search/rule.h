@@ -146,13 +146,14 @@ enum frame {
     FRAME_UNSHIFTED
 };
 
-/* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
 /* RULE_SPLITS: where columns of a split's output are merged, those of another one's, `shift` columns further, take
-   their place. splits 0: nowhere. */
+   their place. */
 struct moved_piece {
-    int splits, of, from, shift;
+    bool moves;
+    int of, from, shift;
 };
 
+/* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
 enum taken { TAKEN_LSE, TAKEN_M, TAKEN_L, TAKENS };
 
 /* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the

@@ -114,7 +114,7 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     const char *by = NULL;
     char row[96], number[160], other[224];
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-    if (rule->piece.splits) {
+    if (rule->piece.moves) {
         const int shift = rule->piece.shift;
         snprintf(row, sizeof row, shift ? "%d columns %s" : "the same columns", shift < 0 ? -shift : shift,
                  shift < 0 ? "before" : "further");

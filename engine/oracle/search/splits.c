@@ -259,7 +259,7 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
         if (rule->keeps_output)
             e += row->top - so_far;
         const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
-        const struct moved_piece *piece = rule->piece.splits && split == rule->piece.of ? &rule->piece : NULL;
+        const struct moved_piece *piece = rule->piece.moves && split == rule->piece.of ? &rule->piece : NULL;
         const int kv = piece ? t->last_tile[piece->from] : -1;
         const struct matrix *other = !piece ? u : kv >= 0 ? of_tile(t, kv, asc_u) : NULL;
         for (int d = 0; d < D; d++) {
