@@ -331,7 +331,8 @@ def rerun_section(figures):
                      seconds(median["kernel"])])
     return ("## From rerun to verdict\n\nOne session, the key that reruns pressed, nothing changed: until everything is "
             "judged and causes are found. Aim: under 100 ms\nat (1,8,512,64). `run` is all between asking the debuggee "
-            "and its answer, `kernel` the launch in it by CUDA events,\nrecording everything.\n\n" +
+            "and its answer, `kernel` the launch in it by CUDA events,\nrecording everything. "
+            f"Measured {figures['machine']['date']}.\n\n" +
             table(("scenario", "verdict", "rerun", *PHASES.values(), "kernel"), rows) +
             commands(row["command"] for row in figures["rerun"]["rows"]))
 
