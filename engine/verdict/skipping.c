@@ -11,19 +11,14 @@ struct q_tile {
     int batch, first, last;
 };
 
-static bool row_sees(const struct oracle_case *c, int r, int kv)
-{
-    return r >= 0 && schedule_keys_of(c, r, kv) > 0;
-}
-
 static bool by_first_row(const struct q_tile *q, int kv)
 {
-    return row_sees(q->c, 0, kv);
+    return schedule_keys_of(q->c, 0, kv) > 0;
 }
 
 static bool by_last_row(const struct q_tile *q, int kv)
 {
-    return row_sees(q->c, q->c->in_q.rows - 1, kv);
+    return schedule_keys_of(q->c, q->c->in_q.rows - 1, kv) > 0;
 }
 
 /* With the diagonal moved to where kv_len - q_len is `corner`; keys end where they do. */
@@ -116,9 +111,11 @@ static int sift(const struct trace *t, int slot, bool holds[RULES])
             q.first = q.first < 0 ? kv : q.first;
             q.last = kv;
         }
-    for (int kv = 0; kv < c.c.kv_tiles; kv++)
+    for (int kv = 0; kv < c.c.kv_tiles; kv++) {
+        const bool visited = case_visited(t, slot, kv);
         for (int i = 0; i < RULES && schedule_sees(&c.c, kv); i++)
-            holds[i] = holds[i] && rules[i].visits(&q, kv) == case_visited(t, slot, kv);
+            holds[i] = holds[i] && rules[i].visits(&q, kv) == visited;
+    }
     slot_case_free(&c);
     return 0;
 }

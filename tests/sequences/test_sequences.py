@@ -97,6 +97,17 @@ class Sequences(InFolder):
         out = self.mistake("kv_len = of.kv_lens ? of.kv_lens[batch]", "kv_len = of.kv_lens ? of.kv_lens[0]", "page_size=16")
         self.assertIn("the mask goes by other lengths than the sequence's own: the kv_len of sequence 0", out)
 
+    def test_tiles_left_out_by_another_length(self):
+        """A loop that ends elsewhere: the rule that leaves out these tiles and no other is said, and no other rule."""
+        for end, words in (("of.kv_lens[0]", "the loop ends with the keys of sequence 0"),
+                           ("of.kv_lens[max(batch - 1, 0)]", "the loop ends with the keys of the sequence before"),
+                           ("kv_len / BC * BC", "the number of tiles is rounded down, without the one that the last row's keys end in, "
+                                                "or the last tile that a q tile sees is missing")):
+            with self.subTest(end=end):
+                out = self.mistake("min(kv_len, last_row + reach + 1)", f"min(min(kv_len, {end}), last_row + reach + 1)",
+                                   "kv_lens=70,200,130")
+                self.assertRegex(out, f"never visited; {words}\n")
+
     def test_isolation(self):
         out = self.right("run", KERNEL, "--isolate=s", *(f"--set=shape.{s}" for s in (*LENGTHS, "page_size=16")))
         self.assertIn("every stage is clean", out)
