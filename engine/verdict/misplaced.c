@@ -178,7 +178,7 @@ static void say_maps(const struct looking *l, char out[MISPLACED_BYTES])
                                  used ? " and" : "its probe records", names[side], letters[side], names[side], where);
     }
     if (used < MISPLACED_BYTES)
-        snprintf(out + used, MISPLACED_BYTES - used, "; O and LSE are right");
+        snprintf(out + used, MISPLACED_BYTES - used, "; O and LSE are within their bounds");
 }
 
 static int find_maps(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch, struct looking *l,
@@ -254,7 +254,8 @@ static bool say_missing(const struct looking *l, char out[MISPLACED_BYTES])
         default:
             continue;
         }
-        snprintf(out, MISPLACED_BYTES, "its probe leaves out what has %s %s; O and LSE are right", names[side], where);
+        snprintf(out, MISPLACED_BYTES, "its probe leaves out what has %s %s; O and LSE are within their bounds",
+                 names[side], where);
         return true;
     }
     return false;
@@ -276,7 +277,7 @@ int misplaced_words(const struct judgement *j, const struct trace *t, enum asc_c
         if (counts_in_matrix(j, t, ch))
             snprintf(out, MISPLACED_BYTES,
                      "rows are counted in the tile, from 0 to %d; its probe's are beyond it; "
-                     "O and LSE are right",
+                     "O and LSE are within their bounds",
                      l->count[ROW] - 1);
         else
             failed = look_at_all(j, t, scratch, l);
