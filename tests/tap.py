@@ -53,10 +53,15 @@ class TapResult(unittest.TestResult):
         self._line(test, "ok", f" # SKIP {reason}")
 
 
+def takes_all():
+    """Whether nothing is sampled: `make test TESTS=all`."""
+    return os.environ.get("TESTS") == "all"
+
+
 def sampled(items, most):
-    """At most so many of these, evenly spaced; with `make test TESTS=all` all of them."""
+    """At most so many of these, evenly spaced; all of them where nothing is sampled."""
     items = list(items)
-    return items if os.environ.get("TESTS") == "all" else items[::max(1, -(-len(items) // most))]
+    return items if takes_all() else items[::max(1, -(-len(items) // most))]
 
 
 def main():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Kernels that come along (some; with `make test TESTS=all` each) compile with its probes for every GPU that attnscope is for: machine code for sm_80, 86, 89
-and 90 (90a where a kernel asks for it), of the instance of f16 (of e4m3, where it takes no f16) for head_dim 64. ptxas tells
-what an architecture lacks, whatever it optimizes, and so little is optimized. Kernels say the same to the compiler for each of
-them, so it works once; what asks for the architecture, the probes, is compiled for each."""
+"""Kernels that come along, some or with `make test TESTS=all` each, compile with their probes for every GPU that attnscope is
+for: machine code for sm_80, 86, 89 and 90 (90a where a kernel asks for it), of the instance of f16 (of e4m3, where it takes no
+f16) for head_dim 64. ptxas tells what an architecture lacks, whatever it optimizes, and so little is optimized. Kernels say the
+same to the compiler for each of them, so it works once; what asks for the architecture, the probes, is compiled for each."""
 
 import json
 import os

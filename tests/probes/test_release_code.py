@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Probes that are off leave nothing in a kernel's machine code: kernels that come along (some; with `make test
-TESTS=all` each), of each its instance of f16
-(of e4m3, where it takes no f16) for head_dim 64, for sm_90. `make acceptance` takes every instance, and sm_80 and sm_89 as well."""
+"""Probes that are off leave nothing in a kernel's machine code: of kernels that come along, some or with `make test TESTS=all`
+each, the instance of f16 (of e4m3, where it takes no f16) for head_dim 64, for sm_90. `make acceptance` takes every instance,
+and sm_80 and sm_89 as well."""
 
 import sys
 import tempfile

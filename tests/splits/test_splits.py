@@ -155,7 +155,7 @@ class Splits(InFolder):
 
     def test_random_correct_runs(self):
         for define in (0, 1):
-            self.clean_runs("--sequences", "4", "7", "kernels/work_list.cu",
+            self.clean_runs("--sequences", "8" if tap.takes_all() else "4", "7", "kernels/work_list.cu",
                             f"scenario.define=PER_BATCH={define}")
 
 
