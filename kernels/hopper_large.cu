@@ -12,14 +12,14 @@
 // Round r of a stage has parity r % 2; a fresh barrier passes a wait for parity 1, so that the first round waits for
 // nobody. Q has one full and one free barrier; its rounds are the block's q tiles.
 //
-// D = 64: 4 consumers x 64 rows, 64 keys a tile, 3 stages. D = 128, and D = 64 with a causal mask, whose q tiles are to
-// be many and small so that blocks get equal work: 2 consumers x 64 rows, 128 keys, 2 stages, and the two take turns on
-// the tensor cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
+// Two stages. D = 64: 4 consumers x 64 rows, 64 keys a tile. D = 128, and D = 64 with a causal mask, whose q tiles are to
+// be many and small so that blocks get equal work: 2 consumers x 64 rows, 128 keys, and the two take turns on the tensor
+// cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
 //
 // Shared memory in bytes, from the first multiple of 1024 on, D 64 / 64 causal / 128:
 //     q   [D / 64][rows][64] T            32768   16384   32768
-//     k   [stages][D / 64][keys][64] T    24576   32768   65536
-//     v   the same                        24576   32768   65536
+//     k   [stages][D / 64][keys][64] T    16384   32768   65536
+//     v   the same                        16384   32768   65536
 //     barriers                              256     256     256
 //
 // Limits: one wave of tiles that is not full; few rows.
@@ -37,7 +37,7 @@ template <int head_dim, bool causal> struct Shape {
     static constexpr int D = head_dim, PANELS = D / PANEL;
     static constexpr bool CAUSAL = causal, WIDE = D == 64 && !causal;
     static constexpr int WARPGROUPS = WIDE ? 4 : 2, BR = 64 * WARPGROUPS, BC = WIDE ? 64 : 128;
-    static constexpr int STAGES = WIDE ? 3 : 2;
+    static constexpr int STAGES = 2;
     static constexpr bool TURNS = !WIDE;
     static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
     // Registers of a thread: all there are, dealt in the launch, then given by the producer to the consumers.
@@ -195,7 +195,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
             ASC_RECORD(m, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, m[i]);
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                base_of[r] = m[r] == -INFINITY ? 0.0f : m[r]; // no key yet: -inf - -inf would be NaN
+                // No key yet, which a mask alone brings about: -inf - -inf would be NaN.
+                base_of[r] = S::CAUSAL && m[r] == -INFINITY ? 0.0f : m[r];
                 alpha[r] = exp2_fast((alpha[r] - base_of[r]) * p.scale_log2);
             }
             ASC_RECORD(alpha, kt, i, 2, warpgroup * 64 + warp * 16 + g + 8 * i, 0, alpha[i]);
@@ -266,10 +267,6 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
                 wgmma_wait<1>(s);
                 release(shared.free(OF_K, k_stage));
                 weigh(masks, last - i, alpha);
-                // Never true: without it ptxas puts the exponentials behind the wait, and nothing is under way
-                // meanwhile.
-                if (S::WIDE && l[0] + l[1] < 0.0f)
-                    __nanosleep(1);
                 wgmma_wait<0>(u);
                 ASC_RECORD(u, last - i + 1, e, D / 2, ROW(e), COL(e), u[e]);
                 release(shared.free(OF_V, v_stage));
