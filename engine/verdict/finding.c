@@ -467,7 +467,7 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
     const struct rule *rule = &found->rule[0];
     const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
-                      (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
+                      rule->kind == RULE_SUMMED || (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
     if (found->n != 1 || !said || found->share < FINDING_WHOLE)
         *found = (struct explanation){0};
     found->cause = CAUSE_NONE;
@@ -504,6 +504,25 @@ static int other_lengths(const struct judgement *j, const struct trace *t, enum 
     return lengths_words(j, t, out);
 }
 
+/* A search looks at keys that there are; a mask that goes wrong behind them is known by its bits. Nothing else is wrong
+   in S where as many elements are as bits of the mask. */
+static void take_mask(const struct testing *testing, struct explanation *found, struct finding *f)
+{
+    const struct masks *masks = testing->j->masks;
+    const uint64_t bad = testing->summary->stage[asc_s].bad_local;
+    struct mask_counts n;
+    char words[160];
+    if (!masks || masks_total(masks, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
+        return;
+    if (masks->n_names == 1)
+        mask_name_words(&masks->name[0], words, sizeof words);
+    else if (!masks_tail_words(masks, testing->t, words, sizeof words))
+        return;
+    *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};
+    f->cause = found->cause;
+    snprintf(found->text, sizeof found->text, "%s", words);
+}
+
 /* What one of those that know memory says of a stage is its cause. */
 static int take_address(const struct testing *testing, enum asc_channel ch,
                         int (*look)(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out),
@@ -513,7 +532,7 @@ static int take_address(const struct testing *testing, enum asc_channel ch,
                                     [asc_k] = CAUSE_k_address,
                                     [asc_v] = CAUSE_v_address,
                                     [asc_s] = CAUSE_s_other_lengths};
-    char text[ADDRESS_BYTES];
+    char text[ADDRESS_BYTES] = "";
     const int failed = look(testing->j, testing->t, ch, text);
     if (failed || !text[0])
         return failed;
@@ -546,6 +565,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
             memset(&found, 0, sizeof found);
         f->cause = found.cause;
     }
+    if (f->cause == CAUSE_NONE && written && ch == asc_s && !f->output_right && !found.n)
+        take_mask(testing, &found, f);
     /* Contiguous rows at another pitch are a rule. */
     if (f->cause == CAUSE_NONE && found.n != 1 && !f->output_right && ch <= asc_v && !is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);

@@ -1,6 +1,7 @@
 #include "engine/verdict/masks.h"
 
 #include "engine/verdict/case.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,34 @@ bool masks_columns_words(const struct masks *m, int slot, int kv, char *out, siz
     if (!wrong_columns(tile, false, hidden, sizeof hidden) || !wrong_columns(tile, true, seen, sizeof seen))
         return false;
     snprintf(out, bytes, "hides columns %s and shows columns %s", hidden, seen);
+    return true;
+}
+
+bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+{
+    const int bc = t->plan.bc, kv_len = t->problem.kv_len;
+    int first = INT_MAX, last = -1;
+    struct mask_counts n;
+    if (t->problem.kv_lens || masks_total(m, &n) == MASK_NOT_KNOWN || n.only_wanted || !n.only_applied)
+        return false;
+    for (int i = 0; i < m->n_slots * m->kv_tiles; i++) {
+        const struct mask_tile *tiles = m->wrong[i / m->kv_tiles];
+        const int kv = i % m->kv_tiles;
+        for (int at = 0; tiles && at < tiles[kv].rows * tiles[kv].cols; at++) {
+            const int row = at / tiles[kv].cols, col = at % tiles[kv].cols, key = kv * bc + col;
+            if (mask_bit(&tiles[kv], tiles[kv].applied, row, col) &&
+                !mask_bit(&tiles[kv], tiles[kv].wanted, row, col)) {
+                first = key < first ? key : first;
+                last = key > last ? key : last;
+            }
+        }
+    }
+    if (first < kv_len || last < 0)
+        return false;
+    if (first == last)
+        snprintf(out, bytes, "key %d is not hidden, kv_len is %d", first, kv_len);
+    else
+        snprintf(out, bytes, "keys %d to %d are not hidden, kv_len is %d", first, last, kv_len);
     return true;
 }
 

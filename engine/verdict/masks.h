@@ -43,6 +43,10 @@ void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes);
 /* One line about a whole run: "as wanted", or by how much it differs, and the name of that. */
 void masks_words(const struct masks *m, char *out, size_t bytes);
 
+/* Where all that is wrong is keys behind the last one that are seen: "keys 150 to 152 are not hidden, kv_len is 150".
+   false: it is not so, or sequences have lengths of their own. */
+bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
+
 /* Where every row of a tile that any key shows in hides some columns wrongly and wrongly sees others, the same in all:
    "hides columns 4-7, 12-15 and shows columns 16-19, 24-27". false: it is not so, or they are too many to list. */
 bool masks_columns_words(const struct masks *m, int slot, int kv, char *out, size_t bytes);

@@ -96,6 +96,7 @@ const struct cause_parameter *cause_parameter(enum cause c)
 int cause_fill(enum cause c, struct candidate *k)
 {
     k->row_padding = k->row_padding_bound = NULL;
+    k->hides_none = false;
     k->constant = NAN;
     k->conventions = facts[c].conventions;
     return facts[c].fill && facts[c].fill(k);

@@ -24,6 +24,7 @@ struct candidate {
     /* out, [rows]: what stands in columns of s or p beyond kv_len that are not masked, in row_padding; NULL: all are.
      */
     const double *row_padding, *row_padding_bound;
+    bool hides_none; /* out, with it: no other mask hides a part of them */
     /* out: a number that a convention puts in place of a formula, to whole tiles of it; NaN: there is none */
     double constant;
 };

@@ -212,8 +212,10 @@ int cause_declared(struct candidate *k)
         local_s(&c, &s, &k->tile->s->room, out);
         if (which[0] == CONVENTION_OF_s_unit)
             cause_loosen(k, 2);
-        else if (values_mask_later(&c))
-            cause_zero_padding(k); /* the tail is masked then as well */
+        else if (values_mask_later(&c)) { /* nothing is masked as yet, nor is the tail */
+            cause_zero_padding(k);
+            k->hides_none = true;
+        }
         return 1;
     case asc_m:
         local_m(&c, &s, out);

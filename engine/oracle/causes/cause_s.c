@@ -12,9 +12,40 @@ void cause_zero_padding(struct candidate *k)
     k->row_padding_bound = k->tile->s->room.zero;
 }
 
+static double masked_score(const struct oracle_case *c)
+{
+    return c->conventions.s_masked == ASC_MASKED_VALUE ? (double)c->conventions.s_masked_value : -INFINITY;
+}
+
+static bool is_seen(const struct matrix *m, int r, int col, double masked)
+{
+    return dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + col)) != masked;
+}
+
+/* Whether every row sees the same first ones of the keys beyond kv_len, and not all: the mask is there, and ends late.
+ */
+static bool tail_ends_late(const struct walk_tile *tile)
+{
+    const struct oracle_case *c = tile->c;
+    const struct matrix *padding = c->s_padding ? &c->s_padding[tile->s->at.kv] : NULL;
+    int end = -1;
+    for (int r = 0; padding && padding->data && r < padding->rows; r++) {
+        int seen = 0, n = 0;
+        for (int col = 0; col < padding->cols; col++)
+            if (is_seen(padding, r, col, masked_score(c))) {
+                seen = col + 1;
+                n++;
+            }
+        if (n != seen || (end >= 0 && seen != end))
+            return false;
+        end = seen;
+    }
+    return end > 0 && end < padding->cols;
+}
+
 int cause_s_tail_not_masked(struct candidate *k)
 {
-    if (k->tile->c->kv_len % k->tile->c->bc == 0)
+    if (k->tile->c->kv_len % k->tile->c->bc == 0 || tail_ends_late(k->tile))
         return 0;
     cause_right(k);
     cause_zero_padding(k);
@@ -111,13 +142,31 @@ static void weak_mask_describe(const struct oracle_case *c, enum cause cause, do
 
 const struct cause_parameter parameter_weak_mask = {weak_mask_value, weak_mask_describe};
 
-/* No choice, but worth saying. */
+/* Columns that any row sees of a tile's padding. */
+static int columns_seen(const struct matrix *padding, double masked)
+{
+    int n = 0;
+    for (int col = 0; padding->data && col < padding->cols; col++) {
+        bool seen = false;
+        for (int r = 0; r < padding->rows && !seen; r++)
+            seen = is_seen(padding, r, col, masked);
+        n += seen;
+    }
+    return n;
+}
+
+/* No choice, but worth saying: how many keys it is about. */
 static void padding_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
 {
-    (void)cause;
-    const int keys = c->bc - c->kv_len % c->bc;
+    const int keys = c->bc - c->kv_len % c->bc, last = c->kv_len / c->bc;
+    const bool of_p = cause_channel(cause) == asc_p;
+    const struct matrix *padding = of_p ? c->p_padding : cause_channel(cause) == asc_s ? c->s_padding : NULL;
+    const int seen = padding && padding[last].data ? columns_seen(&padding[last], of_p ? 0 : masked_score(c)) : keys;
     (void)value;
-    snprintf(text, bytes, "%d key%s, kv_len %d", keys, keys == 1 ? "" : "s", c->kv_len);
+    if (seen > 0 && seen < keys)
+        snprintf(text, bytes, "%d of %d keys, kv_len %d", seen, keys, c->kv_len);
+    else
+        snprintf(text, bytes, "%d key%s, kv_len %d", keys, keys == 1 ? "" : "s", c->kv_len);
 }
 
 const struct cause_parameter parameter_padding = {NULL, padding_describe};

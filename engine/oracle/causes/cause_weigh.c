@@ -169,7 +169,7 @@ static void weigh_padding(struct weighing *w, const struct matrix *padding, int 
     for (int col = 0; col < padding->cols; col++) {
         const size_t at = (size_t)(r * padding->row_stride + col);
         const double got = dtype_load(padding->dtype, padding->data, at);
-        const int hidden = got == masked || !values_element_written(padding, at);
+        const bool hidden = (got == masked && !w->k->hides_none) || !values_element_written(padding, at);
         if (half < 0 || cause_half(r, w->stage->cols + col) == half)
             weigh(w, &right, hidden ? &right : &seen, hidden ? masked : got, 1, is_constant, places(w) + at);
     }

@@ -31,7 +31,7 @@ bool mask_shift_moves(enum mask_shift shift)
 /* About keys beyond kv_len, and no others. */
 static bool is_of_tail(enum mask_shift shift)
 {
-    return shift == MASK_TAIL || shift == MASK_TAIL_LINE;
+    return shift == MASK_TAIL || shift == MASK_TAIL_EDGE || shift == MASK_TAIL_LINE;
 }
 
 static int clamped(int x, int low, int high)
@@ -101,6 +101,11 @@ bool mask_shift_range(const struct oracle_case *c, enum mask_shift shift, int by
     case MASK_TAIL:
         *out = (struct key_range){0, c->kv_tiles * c->bc};
         return c->kv_len % c->bc != 0;
+    case MASK_TAIL_EDGE: /* the diagonal stays where it is */
+        other.kv_len = clamped(c->kv_len + by, c->kv_len, c->kv_tiles * c->bc);
+        other.q_len += other.kv_len - c->kv_len;
+        *out = schedule_range(&other, r);
+        return c->kv_len % c->bc != 0;
     case MASK_TAIL_LINE: /* row i of the run sees i keys of the tail, and `by` more */
         *out = (struct key_range){0, clamped(c->kv_len + c->q_tile * c->br + r + by, c->kv_len, c->kv_tiles * c->bc)};
         return c->kv_len % c->bc != 0;
@@ -149,8 +154,10 @@ void mask_vote(const struct oracle_case *c, const struct mask_tile *tiles, struc
         const struct key_range wanted = schedule_range(c, r);
         const int tail = tail_seen(c, tiles, r);
         struct key_range seen;
-        if (tail > c->kv_len && tail < c->kv_tiles * c->bc) /* ends that the line is cut off at say nothing */
+        if (tail > c->kv_len && tail < c->kv_tiles * c->bc) { /* ends that the line is cut off at say nothing */
             vote(plan, MASK_TAIL_LINE, tail - c->kv_len - c->q_tile * c->br - r);
+            vote(plan, MASK_TAIL_EDGE, tail - c->kv_len);
+        }
         if (!seen_range(c, tiles, r, &seen))
             continue;
         /* An edge that all keys end at says nothing. */

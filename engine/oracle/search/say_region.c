@@ -87,6 +87,35 @@ static bool is_of_keys(enum asc_channel ch)
     return ch == asc_k || ch == asc_v;
 }
 
+/* The few values of an axis where something is wrong, of those that the condition holds for: it holds for others too
+   where the rule says nothing, as of a head before the first. false: there are no such others, or too many to list. */
+static bool say_wrong_alone(const struct sample *s, const struct term *t, char *out, size_t bytes)
+{
+    enum { VALUES = 32, LISTED = 4 };
+    uint32_t held = 0, wrong = 0;
+    int n = 0;
+    if (t->axis > AXIS_Q_TILE || s->full)
+        return false;
+    for (int i = 0; i < s->n; i++) {
+        const int x = s->tiles[i].at[t->axis];
+        if (x >= VALUES)
+            return false;
+        held |= term_holds(t, x) ? UINT32_C(1) << x : 0;
+        wrong |= term_holds(t, x) && s->tiles[i].any_wrong ? UINT32_C(1) << x : 0;
+    }
+    for (int x = 0; x < VALUES; x++)
+        n += wrong >> x & 1;
+    if (held == wrong || n == 0 || n > LISTED)
+        return false;
+    say_add(out, bytes, "%s ", n == 1 ? axis_nouns[t->axis].one : axis_nouns[t->axis].many);
+    for (int x = 0, said = 0; x < VALUES; x++)
+        if (wrong >> x & 1) {
+            say_add(out, bytes, "%s%d", said == 0 ? "" : said + 1 < n ? ", " : " and ", x);
+            said++;
+        }
+    return true;
+}
+
 bool say_several_tiles(const struct sample *s, bool of_keys)
 {
     bool several = false;
@@ -165,6 +194,7 @@ void region_say(const struct sample *s, const struct region *region, char *out, 
     for (int i = region->n - 1; i >= 0; i--) {
         say_add(out, bytes, i == region->n - 1 ? " in " : " of ");
         const struct term *t = &region->term[i];
-        add_term(t, !names_tiles(region) && is_of_tile(s, s->channel, t), out, bytes);
+        if (!say_wrong_alone(s, t, out, bytes))
+            add_term(t, !names_tiles(region) && is_of_tile(s, s->channel, t), out, bytes);
     }
 }

@@ -237,6 +237,18 @@ static int sees_the_tail_to_a_line(const struct oracle_case *c, int row, int key
     return (key >= c->kv_len && key < c->kv_len + 5 + row) || (key >= keys.first && key < keys.last);
 }
 
+static int sees_three_of_the_tail(const struct oracle_case *c, int row, int key)
+{
+    (void)row;
+    return key < c->kv_len + 3;
+}
+
+/* Every eighth row ends where it should. */
+static int sees_three_of_the_tail_sometimes(const struct oracle_case *c, int row, int key)
+{
+    return key < c->kv_len + (row % 8 ? 3 : 0);
+}
+
 static int sees_the_tail_at_random(const struct oracle_case *c, int row, int key)
 {
     const struct key_range keys = schedule_range(c, row);
@@ -259,17 +271,23 @@ static int sees_two_more_but_one(const struct oracle_case *c, int row, int key)
     return sees_two_more(c, row, key) && !(row == 1 && key == schedule_range(c, row + 2).last - 1);
 }
 
-static void painted(int (*sees)(const struct oracle_case *c, int row, int key), unsigned expected, int by)
+static void painted_under(enum asc_causal causal, int (*sees)(const struct oracle_case *c, int row, int key),
+                          unsigned expected, enum mask_shift shift, int by)
 {
     struct spec s = base;
-    s.causal = ASC_CAUSAL_TOP_LEFT;
+    s.causal = causal;
     struct reading r = {.run = kernel_run(&s)};
     paint(r.run, sees);
     read_tiles(&r);
     assert_int_equal(names(&r), expected);
     if (by)
-        assert_int_equal(r.plan.by[MASK_DIAGONAL], by);
+        assert_int_equal(r.plan.by[shift], by);
     reading_free(&r);
+}
+
+static void painted(int (*sees)(const struct oracle_case *c, int row, int key), unsigned expected, int by)
+{
+    painted_under(ASC_CAUSAL_TOP_LEFT, sees, expected, MASK_DIAGONAL, by);
 }
 
 static void what_no_kernel_of_ours_does_is_named_too(void **state)
@@ -279,6 +297,8 @@ static void what_no_kernel_of_ours_does_is_named_too(void **state)
     painted(sees_the_tail, 1u << MASK_TAIL, 0);
     painted(sees_the_tail_to_a_line, 1u << MASK_TAIL_LINE, 0);
     painted(sees_the_tail_at_random, 0, 0);
+    painted_under(ASC_CAUSAL_NONE, sees_three_of_the_tail, 1u << MASK_TAIL_EDGE, MASK_TAIL_EDGE, 3);
+    painted_under(ASC_CAUSAL_NONE, sees_three_of_the_tail_sometimes, 0, MASK_TAIL_EDGE, 0);
     painted(sees_two_more, 1u << MASK_DIAGONAL, 2);
     painted(sees_two_more_and_the_tail, 1u << MASK_DIAGONAL | 1u << MASK_TAIL, 2);
     painted(sees_at_random, 0, 0);

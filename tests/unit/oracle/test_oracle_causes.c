@@ -74,6 +74,8 @@ static void every_mistake_is_tried(void **state)
     tried[CAUSE_q_address] = tried[CAUSE_k_address] = tried[CAUSE_v_address] = tried[CAUSE_s_other_lengths] = 1;
     /* Of positions, which these kernels do not go by: tests/rope, scenarios. */
     tried[CAUSE_q_rope] = tried[CAUSE_k_rope] = tried[CAUSE_s_rope] = 1;
+    /* Read off the mask's bits: test_mask, cli/rules-extent. */
+    tried[CAUSE_s_mask_moved] = 1;
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         if (!tried[cause] && !cause_is_declaration((enum cause)cause) && cause != CAUSE_lse_base_e)
             fail_msg("%s is not tried", cause_name((enum cause)cause));
