@@ -374,6 +374,26 @@ static uint32_t expect_fragments(const struct oracle_case *c, struct judge_scrat
     return unequal;
 }
 
+/* What a way gives for a row of the model: the first one what it can be set against, the others what was captured. */
+static void take_row(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row,
+                     enum dtype t, const float *out, bool first)
+{
+    const struct stage *stage = &s->stage[ch];
+    const bool masks = ch == asc_s && !values_mask_later(c);
+    const size_t begin = (size_t)row * (size_t)stage->cols;
+    const double *want = stage->want[LOCAL] + begin, *got = stage->got + begin;
+    double *model = s->core.model + begin;
+    out += begin;
+    for (int col = 0; col < stage->cols; col++) {
+        const double value = t == DTYPE_F32 ? (double)out[col] : as_captured(t, out[col]);
+        if (!first)
+            model[col] = !isnan(model[col]) && value == got[col] ? value : model[col];
+        else
+            model[col] = isfinite(value) && isfinite(want[col]) && !(masks && !operands_see(&s->at, row, col)) ? value
+                                                                                                               : NAN;
+    }
+}
+
 int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, uint32_t *unequal)
 {
     const struct fingerprint_stage *f = !c->fingerprint ? NULL : ch == asc_s ? &c->fingerprint->s : &c->fingerprint->u;
@@ -390,14 +410,8 @@ int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enu
             continue;
         const float *out = way_values(s, &product, f, w, last);
         last = w;
-        for (int i = 0; i < stage->rows * stage->cols; i++) {
-            const double value = as_captured(t, out[i]);
-            if (model < 0)
-                s->core.model[i] =
-                    is_product(c, s, ch, i / stage->cols, i % stage->cols) && isfinite(value) ? value : NAN;
-            else if (!isnan(s->core.model[i]) && value == stage->got[i])
-                s->core.model[i] = value;
-        }
+        for (int row = 0; row < stage->rows; row++)
+            take_row(c, s, ch, row, t, out, model < 0);
         if (model < 0)
             model = (int)f->way[w].model;
     }

@@ -1,6 +1,7 @@
 #include "engine/oracle/product.h"
 
 #include "engine/base/format.h"
+#include "engine/base/vector.h"
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
@@ -236,17 +237,56 @@ struct operand_shape {
     int rounds; /* 0: they must be of the type already */
 };
 
+enum { CODES_AT_ONCE = 64 };
+
+/* The code of x as f16: where that is no subnormal number, the upper bits of x rounded to nearest even, the exponent
+   counted anew; else the last bits of a sum whose unit is 2^-24. As a whole: not for one that rounds to more than the
+   largest number, nor NaN. */
+static inline uint64_t half_code(uint64_t bits, double size)
+{
+    const uint64_t magnitude = bits & INT64_MAX;
+    const uint64_t rounded = (magnitude + ((UINT64_C(1) << 41) - 1) + (magnitude >> 42 & 1)) >> 42;
+    const uint64_t small = format_f64_bits(size + 0x1.8p28) & 0x7FF;
+    return bits >> 63 << 15 | (size < 0x1p-14 ? small : rounded - (UINT64_C(1008) << 10));
+}
+
+VECTOR_UNITS bool product_halves(const double *x, int n, bool rounds, uint16_t *out)
+{
+    const uint64_t exact = !rounds;
+    uint64_t failed = 0;
+    for (int i = 0; i < n; i++) {
+        const uint64_t bits = format_f64_bits(x[i]);
+        const double size = x[i] < 0 ? -x[i] : x[i], kept = size + 0x1.8p28 - 0x1.8p28;
+        const uint64_t outside = size < 65520 ? 0 : 1, last = bits & ((UINT64_C(1) << 42) - 1);
+        const uint64_t small_cut = kept != size ? 1 : 0, cut = size < 0x1p-14 ? small_cut : last;
+        failed |= outside | (exact ? cut : 0);
+        out[i] = (uint16_t)half_code(bits, size);
+    }
+    return !failed;
+}
+
+static bool take_codes(enum dtype t, void *codes, size_t first, const double *x, int n, bool rounds)
+{
+    if (t == DTYPE_F16 && product_halves(x, n, rounds, (uint16_t *)codes + first))
+        return true;
+    for (int i = 0; i < n; i++) {
+        dtype_store(t, codes, first + (size_t)i, x[i]);
+        const double code = dtype_load(t, codes, first + (size_t)i);
+        /* One beyond the largest number of its type is not rounded, but cut off. */
+        if (code != x[i] && !isnan(x[i]) && !(rounds && code == bound_round_unlimited(t, x[i])))
+            return false;
+    }
+    return true;
+}
+
 static int take(struct judge_scratch *s, void *room, enum dtype t, const double *x, const struct operand_shape *shape,
                 struct tensor_core_operand *out)
 {
     const size_t n = (size_t)shape->rows * (size_t)shape->k;
-    for (size_t i = 0; i < n; i++) {
-        dtype_store(t, s->core.codes, i, x[i]);
-        const double code = dtype_load(t, s->core.codes, i);
-        /* One beyond the largest number of its type is not rounded, but cut off. */
-        if (code != x[i] && !isnan(x[i]) && !(shape->rounds && code == bound_round_unlimited(t, x[i])))
+    for (size_t i = 0; i < n; i += CODES_AT_ONCE)
+        if (!take_codes(t, s->core.codes, i, x + i, n - i < CODES_AT_ONCE ? (int)(n - i) : CODES_AT_ONCE,
+                        shape->rounds))
             return -1;
-    }
     tensor_core_take(out, room, t, s->core.codes, shape->rows, shape->k, shape->row_stride, shape->k_stride);
     return 0;
 }

@@ -69,6 +69,10 @@ struct product {
     enum asc_channel ch;
     struct tensor_core_operand a, b;
 };
+/* n numbers as f16, to nearest even, as dtype_store() gives them. false: not all are within the range of f16 (NaN is
+   not), or, where none may be rounded, not all are f16 already; out then holds nothing that counts. */
+bool product_halves(const double *x, int n, bool rounds, uint16_t *out);
+
 int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out);
 
 /* What the tensor core gives, and what the kernel makes of it; both [rows][cols] of the channel. Ways that

@@ -27,6 +27,28 @@ static const struct setup setups[] = {
 };
 enum { SETUPS = sizeof setups / sizeof setups[0] };
 
+/* All f16, halves and quarters between two of them and their neighbors: codes are dtype_store()'s, and what may not be
+   rounded is told from what need not be. */
+static void halves(void **state)
+{
+    static const double between[] = {0, 0.25, 0.5, 0.75, 0x1p-30, 0.5 - 0x1p-30, 0.5 + 0x1p-30};
+    (void)state;
+    for (unsigned code = 0; code <= UINT16_MAX; code++) {
+        const uint16_t here = (uint16_t)code, next = (uint16_t)(code + 1);
+        const double low = dtype_load(DTYPE_F16, &here, 0), high = dtype_load(DTYPE_F16, &next, 0);
+        for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+            const double x = isfinite(high) ? low + between[i] * (high - low) : low + between[i] * 32;
+            uint16_t wanted, got;
+            dtype_store(DTYPE_F16, &wanted, 0, x);
+            const bool is_number = fabs(x) < 65520;
+            assert_int_equal(product_halves(&x, 1, true, &got), is_number);
+            if (is_number)
+                assert_int_equal(got, wanted);
+            assert_int_equal(product_halves(&x, 1, false, &got), is_number && dtype_load(DTYPE_F16, &wanted, 0) == x);
+        }
+    }
+}
+
 /* Every model, in every unit, masked and not, with P recorded before and after rounding: recognized, and all equal.
    Positive values of few bits have exact sums: those of bf16 tell nothing, and bounds decide. */
 static void recognized(void **state)
@@ -340,6 +362,7 @@ static void nearly_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves),
         cmocka_unit_test(nearly_exact),
         cmocka_unit_test(recognized),
         cmocka_unit_test(fused_rescaling),
