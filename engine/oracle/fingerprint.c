@@ -389,8 +389,8 @@ static void take_row(const struct oracle_case *c, const struct judge_scratch *s,
         if (!first)
             model[col] = !isnan(model[col]) && value == got[col] ? value : model[col];
         else
-            model[col] = isfinite(value) && isfinite(want[col]) && !(masks && !operands_see(&s->at, row, col)) ? value
-                                                                                                               : NAN;
+            model[col] =
+                isfinite(value) && isfinite(want[col]) && !(masks && !operands_see(&s->at, row, col)) ? value : NAN;
     }
 }
 
