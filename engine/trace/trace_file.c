@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,71 +229,25 @@ int trace_index_slots(const struct trace *t, const int32_t (*slots)[3], const ch
     return 0;
 }
 
-#define WRITTEN_AT_ONCE (UINT64_C(16) << 20)
-enum { WRITERS = 4 }; /* more of them wait for each other */
+#define WRITTEN_AT_ONCE (UINT64_C(64) << 20)
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-/* Bytes that several threads write, a piece at a time. */
-struct writing {
-    int fd;
-    const unsigned char *from;
-    uint64_t n;
-    off_t begin; /* in the file */
-    atomic_uint_fast64_t next;
-    atomic_int failed; /* errno */
-};
-
 /* A live trace's pages are another process's: mapped before they are written they do not fault one by one, which would
    take longer than to copy them (1.2 GB into the page cache: 0.31 s in the place of 0.77). */
-static int write_piece(const struct writing *w, uint64_t at, uint64_t n)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t first = (uintptr_t)(w->from + at) / page * page, end = (uintptr_t)(w->from + at + n);
-    (void)madvise((void *)first, end - first, MADV_POPULATE_READ); /* an older system lets them fault */
-    while (n > 0) {
-        const ssize_t took = pwrite(w->fd, w->from + at, n, w->begin + (off_t)at);
-        if (took < 0 && errno == EINTR)
-            continue;
-        if (took <= 0)
-            return took < 0 ? errno : EIO;
-        at += (uint64_t)took;
-        n -= (uint64_t)took;
-    }
-    return 0;
-}
-
-static void *write_pieces(void *ctx)
-{
-    struct writing *w = ctx;
-    uint64_t at;
-    while (!atomic_load(&w->failed) && (at = atomic_fetch_add(&w->next, WRITTEN_AT_ONCE)) < w->n) {
-        const int why = write_piece(w, at, w->n - at < WRITTEN_AT_ONCE ? w->n - at : WRITTEN_AT_ONCE);
-        if (why)
-            atomic_store(&w->failed, why);
-    }
-    return NULL;
-}
-
-/* Copying into the page cache is the work of a processor: several take a share each. */
 static int write_dense(FILE *file, const unsigned char *from, uint64_t n)
 {
-    struct writing w = {.from = from, .n = n};
-    pthread_t threads[WRITERS - 1];
-    int started = 0;
-    if (n < 2 * WRITTEN_AT_ONCE)
-        return n && fwrite(from, n, 1, file) != 1 ? -1 : 0;
-    if (fflush(file) != 0 || (w.begin = ftello(file)) < 0)
-        return -1;
-    w.fd = fileno(file);
-    while (started < WRITERS - 1 && pthread_create(&threads[started], NULL, write_pieces, &w) == 0)
-        started++;
-    write_pieces(&w);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    errno = atomic_load(&w.failed);
-    return errno || fseeko(file, w.begin + (off_t)n, SEEK_SET) != 0 ? -1 : 0;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t at = 0; at < n;) {
+        const uint64_t take = n - at < WRITTEN_AT_ONCE ? n - at : WRITTEN_AT_ONCE;
+        const uintptr_t first = (uintptr_t)(from + at) / page * page, end = (uintptr_t)(from + at + take);
+        (void)madvise((void *)first, end - first, MADV_POPULATE_READ); /* an older system lets them fault */
+        if (fwrite(from + at, take, 1, file) != 1)
+            return -1;
+        at += take;
+    }
+    return 0;
 }
 
 /* Which slots are written: slots[n], or all. */
