@@ -165,8 +165,8 @@ static void propose_other_rows(struct search *search, int rows)
     }
 }
 
-/* What splits leave in the workspace, counted in another order than it was written in, of all heads or of each; or that
-   of the split beside it. */
+/* What splits leave in the workspace, counted in another order than it was written in, of all heads or of each; of rows
+   that are taken to lie closer, or further apart; or that of the split beside it. */
 static void propose_workspace(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -175,6 +175,9 @@ static void propose_workspace(struct search *search)
                                {.kind = MAP_TURNED, .a = rows[0], .b = splits},
                                {.kind = MAP_TURNED, .a = splits, .b = rows[1]},
                                {.kind = MAP_TURNED, .a = rows[1], .b = splits},
+                               {.kind = MAP_PITCH, .a = splits, .b = 1},
+                               {.kind = MAP_PITCH, .a = splits, .b = splits - 1},
+                               {.kind = MAP_PITCH, .a = splits, .b = splits + 1},
                                {.kind = MAP_ROTATED, .a = 1, .b = splits},
                                {.kind = MAP_ROTATED, .a = splits - 1, .b = splits},
                                {.kind = MAP_PLUS, .a = 1},
