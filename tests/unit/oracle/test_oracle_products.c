@@ -362,18 +362,10 @@ static void nearly_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves),
-        cmocka_unit_test(nearly_exact),
-        cmocka_unit_test(recognized),
-        cmocka_unit_test(fused_rescaling),
-        cmocka_unit_test(last_bits),
-        cmocka_unit_test(another_way),
-        cmocka_unit_test(counted),
-        cmocka_unit_test(not_recognized),
-        cmocka_unit_test(not_finite),
-        cmocka_unit_test(majority),
-        cmocka_unit_test(f16_accumulators),
-        cmocka_unit_test(sums_that_tell_nothing),
+        cmocka_unit_test(halves),          cmocka_unit_test(nearly_exact),     cmocka_unit_test(recognized),
+        cmocka_unit_test(fused_rescaling), cmocka_unit_test(last_bits),        cmocka_unit_test(another_way),
+        cmocka_unit_test(counted),         cmocka_unit_test(not_recognized),   cmocka_unit_test(not_finite),
+        cmocka_unit_test(majority),        cmocka_unit_test(f16_accumulators), cmocka_unit_test(sums_that_tell_nothing),
     };
     return cmocka_run_group_tests_name("oracle: tensor-core products", tests, scratch_begin, scratch_end);
 }
