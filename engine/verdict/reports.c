@@ -131,7 +131,9 @@ static bool are_made_together(enum asc_channel a, enum asc_channel b)
     return (a == asc_o || a == asc_lse) && (b == asc_o || b == asc_lse);
 }
 
-/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
+/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. What
+   stands before the first probe of all loads what that records, where it is an input; S may be made of V's loads too.
+ */
 static bool between_probes(const struct trace *t, enum asc_channel ch, struct event_place at)
 {
     const struct trace_site *own = trace_site(t, ch);
@@ -144,7 +146,7 @@ static bool between_probes(const struct trace *t, enum asc_channel ch, struct ev
             !are_made_together(ch, site->channel))
             before = site->line;
     }
-    return before > 0 && at.line > before;
+    return at.line > before && (before > 0 || ch == asc_q || ch == asc_k || ch == asc_v);
 }
 
 /* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */

@@ -291,14 +291,14 @@ static void propose_pitch(struct search *search, struct rule rule, const struct 
         }
 }
 
-/* Whether weights at other places make the difference between what was captured and what is wanted: of a few elements.
- */
-static bool makes_difference(const struct sample_tile *t, const struct rule *rule)
+/* Whether weights at other places make the difference between what was captured and what is wanted: of a few elements
+   of rows from `first` on, of one half of each sixteen. */
+static bool makes_difference(const struct sample_tile *t, const struct rule *rule, int first)
 {
     enum { ROWS = 8, COLS = 4 };
     const int C = t->x.cols, D = t->cols, keys = 1 << rule->keys.a;
     int asked = 0, met = 0;
-    for (int r = 0; r < t->rows && r < ROWS; r++)
+    for (int r = first; r < t->rows && r < first + ROWS; r++)
         for (int d = 0; d < D && d < COLS; d++) {
             const size_t i = (size_t)r * (size_t)D + (size_t)d;
             double sum = 0;
@@ -313,6 +313,26 @@ static bool makes_difference(const struct sample_tile *t, const struct rule *rul
             met += fabs(t->x.times_v * sum - (t->got[i] - t->want[i])) <= 4 * t->bound[i];
         }
     return met * 2 > asked;
+}
+
+/* A lane's registers of P hold rows r and r + 8 of each sixteen, of keys that differ in one bit: what is put together
+   of the wrong ones gives either half of the rows the weights of any of the four, for each value of that bit. */
+static void propose_registers(struct search *search, const struct sample_tile *t, struct rule rule, int bits)
+{
+    enum { HALF = 3, WAYS = 16, LAST_BIT = 4 };
+    const int row = rule.keys.a + HALF;
+    rule.cost = 4 + log2(2 * WAYS * LAST_BIT);
+    for (int way = 0; way < 2 * WAYS * LAST_BIT && row < bits; way++) {
+        const int half = way % 2, key = 1 + way / 2 / WAYS, from_row = way / 2 % 4, from_key = way / 8 % 4;
+        const unsigned own = 1u << key;
+        rule.map = map_of_bits(bits);
+        rule.map.row[row] = from_row & 1 ? own : 0;
+        rule.map.row[key] = from_key & 1 ? own : 0;
+        rule.map.flip = (from_row & 2 ? 1u << row : 0) | (from_key & 2 ? own : 0);
+        const bool same = from_key == 1 && from_row == 2 * half;
+        if (!same && key < rule.keys.a && makes_difference(t, &rule, half << HALF))
+            rule_try(search, &rule);
+    }
 }
 
 /* Where P' can not be solved, V having fewer columns than keys: a bit of the key exchanged with one of the row or with
@@ -335,9 +355,11 @@ static void propose_exchanges(struct search *search, struct rule rule)
             rule.map = map_of_bits(bits);
             rule.map.flip = other == key ? 1u << key : 0;
             map_exchange(&rule.map, key, other);
-            if (is_l || makes_difference(t, &rule))
+            if (is_l || makes_difference(t, &rule, 0))
                 rule_try(search, &rule);
         }
+    if (!is_l)
+        propose_registers(search, t, rule, bits);
 }
 
 static bool row_is_wrong(const struct sample_tile *t, int row)
@@ -381,10 +403,12 @@ static void propose_weight(struct search *search)
         return;
     }
     rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
-    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
+    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS) {
         rule_try(search, &rule);
-    else
+    } else {
         propose_pitch(search, rule, pairs, n);
+        propose_exchanges(search, rule);
+    }
 }
 
 /* Keys whose weights are rescaled by α as well, or sums that are rescaled once more for every so many keys. */

@@ -258,8 +258,21 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
     return true;
 }
 
+/* Whether few enough are IN for chance: a wide bound takes in what another rule gives, too. */
+static bool is_chance(const struct table *t, int axis, int value)
+{
+    uint64_t in = 0, out = 0;
+    for (int i = 0; i < t->n[!axis]; i++) {
+        const size_t at =
+            axis ? (size_t)i * (size_t)t->n[1] + (size_t)value : (size_t)value * (size_t)t->n[1] + (size_t)i;
+        in += t->in[at];
+        out += t->out[at];
+    }
+    return in * 8 < out;
+}
+
 /* in: values of one axis that any IN has; out: those that meet an OUT among the values of the other that any IN has. */
-static void project(const struct table *t, int axis, uint8_t *in, uint8_t *out)
+static void project(const struct table *t, int axis, bool by_chance, uint8_t *in, uint8_t *out)
 {
     const size_t m = (size_t)t->n[1];
     uint8_t *other = calloc((size_t)t->n[!axis], 1);
@@ -273,6 +286,8 @@ static void project(const struct table *t, int axis, uint8_t *in, uint8_t *out)
                 in[axis ? y : x] = 1;
                 other[axis ? x : y] = 1;
             }
+    for (int i = 0; i < t->n[axis] && by_chance; i++)
+        in[i] = in[i] && !is_chance(t, axis, i);
     for (int x = 0; x < t->n[0]; x++)
         for (int y = 0; y < t->n[1]; y++)
             if (t->out[(size_t)x * m + (size_t)y] && other[axis ? x : y] && !in[axis ? y : x])
@@ -280,36 +295,37 @@ static void project(const struct table *t, int axis, uint8_t *in, uint8_t *out)
     free(other);
 }
 
-/* OUT inside the region that two conditions make, and IN. */
-static void inside(const struct table *t, const struct term term[2], uint64_t *in, uint64_t *out)
+/* IN and OUT inside the region that two conditions make, and IN outside of it. */
+static void inside(const struct table *t, const struct term term[2], uint64_t *in, uint64_t *out, uint64_t *beyond)
 {
-    *in = *out = 0;
+    *in = *out = *beyond = 0;
     for (int x = 0; x < t->n[0]; x++)
-        for (int y = 0; y < t->n[1]; y++)
-            if (term_holds(&term[0], x) && term_holds(&term[1], y)) {
-                *in += t->in[(size_t)x * (size_t)t->n[1] + (size_t)y];
-                *out += t->out[(size_t)x * (size_t)t->n[1] + (size_t)y];
-            }
+        for (int y = 0; y < t->n[1]; y++) {
+            const size_t at = (size_t)x * (size_t)t->n[1] + (size_t)y;
+            const bool holds = term_holds(&term[0], x) && term_holds(&term[1], y);
+            *(holds ? in : beyond) += t->in[at];
+            *out += holds ? t->out[at] : 0;
+        }
 }
 
-static void fit_pair(const struct table *t, struct region *best)
+static void fit_pair(const struct table *t, bool by_chance, struct region *best)
 {
     struct term term[2] = {{t->axis[0], EVERY, 0, 0}, {t->axis[1], EVERY, 0, 0}};
     double bits = 2; /* which axes */
-    uint64_t in = 0, out = 0;
+    uint64_t in, out, beyond;
     for (int axis = 0; axis < 2; axis++) {
         const size_t n = (size_t)t->n[axis];
         uint8_t *sides = malloc(2 * n);
         if (!sides)
             return;
-        project(t, axis, sides, sides + n);
+        project(t, axis, by_chance, sides, sides + n);
         bits += term_fit(sides, sides + n, t->n[axis], &term[axis]);
         free(sides);
     }
     if (!(bits < best->bits))
         return;
-    inside(t, term, &in, &out);
-    if (!in || out * 10000 > in)
+    inside(t, term, &in, &out, &beyond);
+    if (!in || out * 10000 > in || beyond * 8 > in)
         return;
     *best = (struct region){.bits = bits};
     for (int axis = 0; axis < 2; axis++)
@@ -320,19 +336,19 @@ static void fit_pair(const struct table *t, struct region *best)
 }
 
 static void fit_axes(const struct sample *s, uint8_t *const *labels, const struct tallies *of, enum axis a, enum axis b,
-                     struct region *best)
+                     bool by_chance, struct region *best)
 {
     struct table t = {.axis = {a, b}, .n = {extent_of(s, a), extent_of(s, b)}};
     /* Rows of a long head against elements: too many cells, and a row says what both do. */
     if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
         return;
     if (table_count(s, labels, of, &t))
-        fit_pair(&t, best);
+        fit_pair(&t, by_chance, best);
     free(t.in);
 }
 
 /* A pair of axes of which one needs no condition is a region of one. */
-bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *region)
+bool region_fit(const struct sample *s, uint8_t *const *labels, bool by_chance, struct region *region)
 {
     struct region best = {.bits = INFINITY};
     struct tallies of;
@@ -340,11 +356,13 @@ bool region_fit(const struct sample *s, uint8_t *const *labels, struct region *r
     const int first = s->n && s->tiles[0].c->new_keys ? AXIS_KEY : AXIS_NEW;
     for (int a = 0; a < first && best.bits > 0 && counted; a++)
         for (int b = a + 1; b < first; b++)
-            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, &best);
+            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, false, &best);
+    for (int b = 0; b < first && !(best.bits < INFINITY) && by_chance && counted; b++)
+        fit_axes(s, labels, &of, b == AXIS_ROW ? AXIS_COL : AXIS_ROW, (enum axis)b, true, &best);
     const bool is_said = best.bits < INFINITY;
     for (int b = AXIS_KEY; b < AXES && !is_said && counted; b++)
         for (int a = 0; a < b; a++)
-            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, &best);
+            fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, false, &best);
     free(of.room);
     free(of.first);
     *region = best;

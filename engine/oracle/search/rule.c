@@ -385,7 +385,8 @@ void rule_try(struct search *search, struct rule *rule)
     const size_t out = n.lost + n.against;
     rule->evidence = (struct evidence){.in = n.in, .out = out};
     if (n.in < UNITS_LEAST || !(may_be_better(rule, &n, &search->best) || may_be_better(rule, &n, &search->second)) ||
-        (out * 10000 > n.in && !region_fit(s, search->labels, &rule->region) && !fit_rows(search, rule)))
+        (out * 10000 > n.in && !region_fit(s, search->labels, n.in * 4 > n.lost, &rule->region) &&
+         !fit_rows(search, rule)))
         return;
     weigh(search, rule, &w); /* labels are as fit_rows() has left them */
     if (!w.in || !evidence_nearly_all(w.in, w.told))

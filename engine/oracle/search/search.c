@@ -84,7 +84,7 @@ static bool find_pattern(struct search *search, struct region *region, bool *nan
             *nan = *nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
         }
     }
-    return s->right > 0 && region_fit(s, search->labels, region) && region->n > 0;
+    return s->right > 0 && region_fit(s, search->labels, false, region) && region->n > 0;
 }
 
 static void say_pattern(struct search *search, struct explanation *out)
