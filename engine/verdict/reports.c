@@ -131,9 +131,7 @@ static bool are_made_together(enum asc_channel a, enum asc_channel b)
     return (a == asc_o || a == asc_lse) && (b == asc_o || b == asc_lse);
 }
 
-/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. What
-   stands before the first probe of all loads what that records, where it is an input; S may be made of V's loads too.
- */
+/* Whether a line stands in what this channel's value is made by: behind the probe before its own, in the source. */
 static bool between_probes(const struct trace *t, enum asc_channel ch, struct event_place at)
 {
     const struct trace_site *own = trace_site(t, ch);
@@ -146,7 +144,22 @@ static bool between_probes(const struct trace *t, enum asc_channel ch, struct ev
             !are_made_together(ch, site->channel))
             before = site->line;
     }
-    return at.line > before && (before > 0 || ch == asc_q || ch == asc_k || ch == asc_v);
+    return before > 0 && at.line > before;
+}
+
+/* Whether all of it stands before the first probe of all, which records an input: so it loads that. What one side alone
+   does there may load another input ahead, as a copy does that is waited for nowhere: is_its_copy() knows of which. */
+static bool loads_first_input(const struct trace *t, enum asc_channel ch, const struct trace_event *e)
+{
+    const struct event_place sides[] = {event_call(e), event_other_call(e)};
+    const struct trace_site *own = trace_site(t, ch);
+    bool loads = own && (ch == asc_q || ch == asc_k || ch == asc_v) && sides[0].line > 0 &&
+                 (e->kind != EVENT_NEVER_WAITED || sides[1].line > 0);
+    for (size_t i = 0; i < t->info.n_sites && loads; i++)
+        loads = strcmp(t->info.sites[i].file, own->file) != 0 || t->info.sites[i].line >= own->line;
+    for (int i = 0; i < 2 && loads; i++)
+        loads = sides[i].line <= 0 || (sides[i].line <= own->line && strcmp(sides[i].file, own->file) == 0);
+    return loads;
 }
 
 /* Of one kind at one line the first is listed, wherever it was: it speaks for others, unless it is counted. */
@@ -265,7 +278,8 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         if (is_of_two_values(t, e, ch) && (!two_values || event_call(e).line < event_call(two_values).line))
             two_values = e;
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
-            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) || is_its_copy(e, ch)))
+            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
+              loads_first_input(t, ch, e) || is_its_copy(e, ch)))
             continue;
         const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1;
         if (more > 0 || (more == 0 && event_call(e).line < event_call(best).line))

@@ -292,7 +292,7 @@ static void propose_pitch(struct search *search, struct rule rule, const struct 
 }
 
 /* Whether weights at other places make the difference between what was captured and what is wanted: of a few elements
-   of rows from `first` on, of one half of each sixteen. */
+   of the eight rows from `first` on. */
 static bool makes_difference(const struct sample_tile *t, const struct rule *rule, int first)
 {
     enum { ROWS = 8, COLS = 4 };
@@ -335,8 +335,8 @@ static void propose_registers(struct search *search, const struct sample_tile *t
     }
 }
 
-/* Where P' can not be solved, V having fewer columns than keys: a bit of the key exchanged with one of the row or with
-   another of the key, or turned round. */
+/* Where P' can not be solved, V having fewer columns than keys, or shows no map of all rows: a bit of the key exchanged
+   with one of the row or with another of the key, or turned round. */
 static void propose_exchanges(struct search *search, struct rule rule)
 {
     const struct sample *s = search->sample;

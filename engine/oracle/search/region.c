@@ -258,7 +258,8 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
     return true;
 }
 
-/* Whether few enough are IN for chance: a wide bound takes in what another rule gives, too. */
+/* Whether IN are few enough for chance, one for more than eight OUT: a wide bound takes in what another rule gives, as
+   it does more than one in 32 of the weights of another row that are rounded to e4m3. */
 static bool is_chance(const struct table *t, int axis, int value)
 {
     uint64_t in = 0, out = 0;

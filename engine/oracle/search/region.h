@@ -67,7 +67,8 @@ bool region_holds(const struct region *region, const struct sample_tile *t, int 
 double term_fit(const uint8_t *in, const uint8_t *out, int n, struct term *term);
 
 /* The cheapest region that holds all IN and no more than one OUT in 10,000 of these; by_chance: else one that leaves
-   out rows or columns with an IN for eight OUT at most. false: there is none. */
+   out rows, columns, tiles or heads with an IN for more than eight OUT, and of all IN no more than an eighth of what it
+   holds. false: there is none. */
 bool region_fit(const struct sample *s, uint8_t *const *labels, bool by_chance, struct region *region);
 
 #endif

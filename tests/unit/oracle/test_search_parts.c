@@ -236,6 +236,33 @@ static void conditions_are_found(void **state)
     expect_term(between, WITHIN, 8, 23);
 }
 
+/* Rows 0 to 7 of 16 are explained; of each other row `lucky` of 64 elements are, too. */
+static bool rows_have_region(int lucky, bool by_chance, struct region *region)
+{
+    enum { ROWS = 32, COLS = 64 };
+    const struct oracle_case c = {.bc = COLS, .br = ROWS};
+    struct sample_tile tile = {.c = &c, .rows = ROWS, .cols = COLS};
+    const struct sample s = {.channel = asc_u, .tiles = &tile, .n = 1};
+    uint8_t labels[ROWS * COLS], *const of[] = {labels};
+    for (int i = 0; i < ROWS * COLS; i++)
+        labels[i] = i / COLS % 16 < 8 || (i % COLS - i / COLS + COLS) % COLS < lucky ? LABEL_IN : LABEL_OUT;
+    return region_fit(&s, of, by_chance, region);
+}
+
+static void a_region_leaves_out_what_chance_explains(void **state)
+{
+    (void)state;
+    struct region region;
+    assert_true(rows_have_region(0, false, &region));
+    assert_false(rows_have_region(7, false, &region));
+    assert_true(rows_have_region(7, true, &region)); /* 7 for 57 */
+    assert_int_equal(region.n, 1);
+    assert_int_equal(region.term[0].axis, AXIS_ROW);
+    assert_int_equal(region.term[0].condition, LOWER);
+    assert_int_equal(region.term[0].a, 16);
+    assert_false(rows_have_region(8, true, &region)); /* 8 for 56, one for seven */
+}
+
 static void equations_that_say_nothing_are_told(void **state)
 {
     (void)state;
@@ -317,6 +344,7 @@ int main(void)
         cmocka_unit_test(descriptors_are_found),
         cmocka_unit_test(a_table_of_codes_is_read_off),
         cmocka_unit_test(conditions_are_found),
+        cmocka_unit_test(a_region_leaves_out_what_chance_explains),
         cmocka_unit_test(equations_that_say_nothing_are_told),
         cmocka_unit_test(numbers_are_recognized),
         cmocka_unit_test(two_readings_of_a_number_are_both_said),
