@@ -275,7 +275,7 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         /* It has no line: the values of a whole q tile are nobody's. */
         if (e->kind == EVENT_TWO_RECORDERS && was_there(t, e, in_slot, ctx))
             return e;
-        if (is_of_two_values(t, e, ch) && (!two_values || event_call(e).line < event_call(two_values).line))
+        if (!two_values && is_of_two_values(t, e, ch))
             two_values = e;
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
             !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
