@@ -63,7 +63,7 @@ JUDGE := build/attnscope-judge
 HEADER := build/include/attnscope.h
 # What a program of the user's links to capture its own launches.
 CAPTURE := build/libattnscope-capture.so
-CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,base/dtype base/err trace/live trace/layout trace/problem trace/placed trace/conventions)
+CAPTURE_SRC := $(wildcard engine/capture/*.c) $(patsubst %,engine/%.c,gpu/driver gpu/copy_out base/dtype base/err trace/live trace/layout trace/problem trace/placed trace/conventions)
 CAPTURE_OBJ := $(CAPTURE_SRC:%.c=build/capture/%.o)
 DEBUGGEES := $(HEADER) $(CAPTURE) $(SIMT) $(GPU) $(DEVICE) $(if $(JANSSON),build/libjansson.a)
 
@@ -281,7 +281,7 @@ build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 build/libjansson.a: $(JANSSON)
 	$(Q)cp $< $@
 
-$(DEVICE): engine/gpu/device_main.c engine/gpu/guardian.c $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
+$(DEVICE): $(patsubst %,engine/gpu/%.c,device_main guardian driver copy_out) $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
 	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lpthread -lm

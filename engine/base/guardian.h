@@ -8,17 +8,23 @@
 
 enum guardian_op {
     GUARDIAN_TAKE, /* makes room for bytes `begin` to `end` of a file, filled with the patterns of the parts */
-    GUARDIAN_COPY  /* copies that room to the file whose fd comes along */
+    GUARDIAN_COPY  /* copies pieces of that room to the file whose fd comes along */
 };
 
 enum { GUARDIAN_SOCKET_FD = 3, GUARDIAN_PARTS = 32, GUARDIAN_HANDLE_BYTES = 64 /* CUDA_IPC_HANDLE_SIZE */ };
+
+/* Bytes of the room and where they go in a file. */
+struct values_piece {
+    uint64_t from, to, bytes;
+};
 
 struct guardian_request {
     uint32_t op; /* enum guardian_op */
     uint32_t n_parts;
     uint64_t begin, end;
     uint64_t beside; /* bytes of device memory that must stay free beside it, and beside a tenth of what is free */
-    struct unwritten_part part[GUARDIAN_PARTS]; /* of the file; what lies between is filled */
+    struct unwritten_part part[GUARDIAN_PARTS]; /* GUARDIAN_TAKE: of the file; what lies between is filled */
+    struct values_piece piece[GUARDIAN_PARTS];  /* GUARDIAN_COPY */
 };
 
 struct guardian_answer {

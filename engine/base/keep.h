@@ -8,9 +8,11 @@
 
 enum keep_op {
     KEEP_MAKE,  /* a live trace; its description, JSON, is the file whose fd comes along. Its fd comes back. */
-    KEEP_BEGIN, /* the probes are bound: from now on the trace is saved, however the process ends */
-    KEEP_END,   /* saved now */
-    KEEP_DROP   /* forgotten */
+    KEEP_BEGIN, /* the probes are about to be bound: from now on the trace is saved, however the process ends */
+    KEEP_END,   /* saved now; of values in the process's own device memory the answer says where they go first, into the
+                   file whose fd comes back */
+    KEEP_COPIED, /* they are there */
+    KEEP_DROP    /* forgotten */
 };
 
 enum { KEEP_SOCKET_FD = 3, KEEP_DESCRIPTION_MAX = 1 << 26 };
@@ -23,7 +25,8 @@ struct keep_request {
     int32_t failed;         /* KEEP_END: the CUresult that the kernel stopped with, as `text` says; 0: it did not */
     int32_t lost;           /* KEEP_END: what was recorded is gone */
     double seconds;         /* KEEP_END: between begin and end */
-    char text[256], memory_why[256], device_name[96];
+    char text[256];         /* KEEP_COPIED: why they are not; "": they are */
+    char memory_why[256], device_name[96];
 };
 
 struct keep_answer {
@@ -32,6 +35,8 @@ struct keep_answer {
     int32_t guarded;                             /* there is a guardian's room: handle */
     unsigned char handle[GUARDIAN_HANDLE_BYTES]; /* of the guardian's room */
     char memory_why[256];                        /* why there is no guardian */
+    uint32_t n_pieces;                           /* KEEP_END: what is to be copied; 0: nothing, it is saved */
+    struct values_piece piece[GUARDIAN_PARTS];
 };
 
 #endif

@@ -1,8 +1,9 @@
 /* A capture: the keeper makes the trace's memory file and saves it; this side copies inputs and outputs, and binds the
    probes. */
 #include "engine/capture/attnscope_capture.h"
-#include "engine/capture/driver.h"
 #include "engine/capture/modules.h"
+#include "engine/gpu/copy_out.h"
+#include "engine/gpu/driver.h"
 
 #include "engine/base/keep.h"
 #include "engine/base/pass_fd.h"
@@ -541,7 +542,7 @@ static int begin(struct asc_capture *c, const char *json, const struct asc_tenso
         return -1;
     request.memory = c->memory;
     name_device(c, request.device_name, sizeof request.device_name);
-    if (bind_all(&c->bound, &c->state, why, size) != 0 || ask(c, &request, -1, &answer, &none, why, size) != 0)
+    if (ask(c, &request, -1, &answer, &none, why, size) != 0 || bind_all(&c->bound, &c->state, why, size) != 0)
         return -1;
     running[c->device] = c;
     c->begun_at = now();
@@ -596,22 +597,28 @@ int asc_capture_begin(const char *json, const struct asc_tensors *tensors, struc
     return failed;
 }
 
-/* Values of this process's device memory, and the outputs, into the trace. */
+/* The outputs, into the trace. */
 static int bring_home(struct asc_capture *c, const struct asc_tensor *o, const struct asc_tensor *lse, char *why,
                       size_t size)
 {
     const struct asc_problem *p = &c->problem;
     const struct layout *l = layout_of(c);
     const struct shape of_lse = {{p->batch, p->heads, p->q_len}, 3, sizeof(float)};
-    if (c->values && !c->opened) {
-        const int status = driver.copy((unsigned char *)c->mapping + l->values_offset,
-                                       (const void *)(uintptr_t)c->values, l->total_bytes - l->values_offset);
-        if (status)
-            return fail(why, size, "the values cannot be copied out: %s", driver_error(status));
-    }
     if (o && o->data && copy_tensor(p, TENSOR_O, o, p->o, (enum dtype)l->o.dtype, "o", why, size) != 0)
         return -1;
     return lse && lse->data ? copy_in(p->lse, lse, &of_lse, "lse", why, size) : 0;
+}
+
+/* Values of this process's device memory, to where the keeper says. */
+static int copy_values(struct asc_capture *c, const struct keep_answer *to, int fd, char *why, size_t size)
+{
+    struct keep_request request = {.op = KEEP_COPIED};
+    struct copy_room room = {0};
+    struct keep_answer answer;
+    int none;
+    copy_out(&room, c->context, c->values, to->piece, to->n_pieces, fd, request.text, sizeof request.text);
+    copy_room_free(&room);
+    return ask(c, &request, -1, &answer, &none, why, size);
 }
 
 int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const struct asc_tensor *lse, char *why,
@@ -621,7 +628,7 @@ int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const str
     struct keep_request request = {.op = KEEP_END, .has_o = o && o->data, .has_lse = lse && lse->data};
     struct keep_answer answer;
     void *context = NULL;
-    int none, failed = 0;
+    int to = -1, failed = 0;
     char said[256] = "";
     *why = '\0';
     pthread_mutex_lock(&lock);
@@ -640,10 +647,13 @@ int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const str
     /* A trace without what was recorded is nobody's. */
     if (failed)
         request.op = KEEP_DROP;
-    if (ask(c, &request, -1, &answer, &none, failed ? said : why, failed ? sizeof said : size) != 0)
+    if (ask(c, &request, -1, &answer, &to, failed ? said : why, failed ? sizeof said : size) != 0 ||
+        (answer.n_pieces && copy_values(c, &answer, to, why, size) != 0))
         failed = -1;
     else if (!failed)
         snprintf(why, size, "%s", said);
+    if (to >= 0)
+        close(to);
     running[c->device] = NULL;
     release(c, !failed && !status);
     driver.make_current(context);

@@ -405,7 +405,11 @@ static void take_assertion(struct run *run)
 /* What is in the guardian's memory comes into the trace, however the run ended. */
 static int take_values(const struct run *run, struct err *err)
 {
-    return run->t->info.memory == MEMORY_GUARD ? guardian_copy(run->c->guardian, run->t, err) : 0;
+    if (run->t->info.memory != MEMORY_GUARD)
+        return 0;
+    const int failed = guardian_bring(run->c->guardian, run->t, err);
+    run->t->values_later = run->t->values_later && failed;
+    return failed;
 }
 
 static void tell_warps(void *ctx, const struct warps_stand *warps)
@@ -469,7 +473,7 @@ static int finish_badly(struct run *run, double limit_s, struct err *err)
 }
 
 /* Decides where the probes write. -1: not where the scenario asks for. */
-static int take_memory(struct run *run, struct err *err)
+static int choose_memory(struct run *run, struct err *err)
 {
     struct child *c = run->c;
     struct trace_info *info = &run->t->info;
@@ -493,6 +497,14 @@ static int take_memory(struct run *run, struct err *err)
     info->memory = MEMORY_PINNED;
     snprintf(info->memory_why, sizeof info->memory_why, "%s", why.message);
     return 0;
+}
+
+/* Values that are recorded in the trace itself, or may be lost with the process, are filled first. */
+static int take_memory(struct run *run, struct err *err)
+{
+    if (choose_memory(run, err) != 0)
+        return -1;
+    return run->t->info.memory == MEMORY_GUARD ? 0 : trace_fill_values(run->t, err);
 }
 
 static int send_run(struct run *run)

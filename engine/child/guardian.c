@@ -126,10 +126,17 @@ int guardian_take(struct guardian *g, const struct trace *t, unsigned char handl
     return 0;
 }
 
-int guardian_copy(struct guardian *g, const struct trace *t, struct err *err)
+int guardian_copy(struct guardian *g, const struct values_piece *pieces, uint32_t n, int fd, struct err *err)
 {
-    const struct guardian_request request = {
-        .op = GUARDIAN_COPY, .begin = t->layout.values_offset, .end = t->layout.total_bytes};
+    struct guardian_request request = {.op = GUARDIAN_COPY, .n_parts = n};
     struct guardian_answer answer;
-    return ask(g, &request, t->fd, &answer, err);
+    memcpy(request.piece, pieces, n * sizeof *pieces);
+    return ask(g, &request, fd, &answer, err);
+}
+
+int guardian_bring(struct guardian *g, const struct trace *t, struct err *err)
+{
+    const struct layout *l = &t->layout;
+    const struct values_piece all = {0, l->values_offset, l->total_bytes - l->values_offset};
+    return guardian_copy(g, &all, 1, t->fd, err);
 }

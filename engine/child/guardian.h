@@ -9,7 +9,9 @@
    that opened an earlier room has closed it, or ended. */
 int guardian_take(struct guardian *g, const struct trace *t, unsigned char handle[GUARDIAN_HANDLE_BYTES],
                   struct err *err);
-/* What was written there, into the trace. */
-int guardian_copy(struct guardian *g, const struct trace *t, struct err *err);
+/* Pieces [n] of what was written there, into the file. */
+int guardian_copy(struct guardian *g, const struct values_piece *pieces, uint32_t n, int fd, struct err *err);
+/* All of it, into the live trace. */
+int guardian_bring(struct guardian *g, const struct trace *t, struct err *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/trace/trace_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,19 +23,28 @@
 
 struct keeper {
     const struct runner_paths *paths;
-    int socket;
     struct guardian *guardian; /* NULL: none was asked for yet */
     int device;                /* of the guardian */
     struct trace *t;           /* NULL: no capture */
     char path[PATH_MAX];       /* where it is saved */
     bool begun;
+    struct keep_request ended; /* how, while its values are copied */
+    bool apart;                /* the file is open, all but the values written */
+    struct trace_saving saving;
+    bool over;    /* answered once more, it is forgotten */
+    int replaced; /* owned: the file that was at the path, which is freed after the answer; -1 */
 };
 
 static void forget(struct keeper *k)
 {
+    if (k->apart)
+        replace_drop(&k->saving.file);
+    if (k->replaced >= 0)
+        close(k->replaced);
     trace_free(k->t);
     k->t = NULL;
-    k->begun = false;
+    k->begun = k->apart = k->over = false;
+    k->replaced = -1;
 }
 
 /* A description, read. */
@@ -340,7 +350,7 @@ static int make(struct keeper *k, const struct keep_request *request, int fd, st
                 struct err *err)
 {
     struct described d = {0};
-    const struct trace_inputs inputs = {0};
+    const struct trace_inputs inputs = {.values_later = true};
     int memory = MEMORY_AUTO;
     forget(k);
     if (request->abi != ASC_ABI_VERSION)
@@ -419,82 +429,165 @@ static void add_event(struct trace_info *info, enum event_kind kind, const char 
     snprintf(info->events->text, sizeof info->events->text, "%s", text);
 }
 
-static int save(struct keeper *k, const struct keep_request *request, struct err *err)
+/* What is known of the run when it has ended. */
+static void describe_end(struct keeper *k, const struct keep_request *request)
 {
     struct trace *t = k->t;
     struct trace_info *info = &t->info;
-    struct err lost = {0};
-    const bool declared = t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32;
-    if (info->memory == MEMORY_GUARD && guardian_copy(k->guardian, t, &lost) != 0)
-        snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost: %s", lost.message);
-    else if (request->lost)
-        snprintf(info->memory_why, sizeof info->memory_why, "what was recorded is lost");
-    if (!request->has_o && t->layout.channel[asc_o].dtype >= 0)
-        take_from_channel(t, asc_o, &t->layout.o, t->problem.head_dim_v);
-    if (!request->has_lse && t->layout.channel[asc_lse].dtype >= 0)
-        take_from_channel(t, asc_lse, &t->layout.lse, 1);
-    else if (!request->has_lse && !request->failed)
+    if (!request->has_lse && !request->failed && t->layout.channel[asc_lse].dtype < 0)
         t->conventions.no_lse = 1;
     info->status = request->failed ? RUN_CRASHED : RUN_COMPLETE;
     info->stopped = stopped_by(request->failed);
     add_event(info, info->stopped, request->text);
     snprintf(info->status_text, sizeof info->status_text, "%s", request->text);
     info->seconds = request->seconds;
-    if (declared) {
+    if (t->conventions.acc_s != ASC_ACC_F32 || t->conventions.acc_u != ASC_ACC_F32) {
         struct gpu_device gpu;
-        if (device_find(k->paths, &gpu, &lost) == 0) {
+        struct err none = {0};
+        if (device_find(k->paths, &gpu, &none) == 0) {
             device_cores(k->paths, &gpu);
             snprintf(info->cores, sizeof info->cores, "%s", gpu.cores);
         }
     }
-    const int failed = trace_save(t, k->path, err);
-    forget(k);
-    return failed;
 }
 
-static void begin(struct keeper *k, const struct keep_request *request)
+static int lose_values(struct keeper *k, const char *why, struct err *err)
+{
+    if (k->apart)
+        replace_drop(&k->saving.file);
+    k->apart = false;
+    snprintf(k->t->info.memory_why, sizeof k->t->info.memory_why, "what was recorded is lost%s%s", *why ? ": " : "",
+             why);
+    return trace_fill_values(k->t, err);
+}
+
+/* The values are where they belong. */
+static int finish(struct keeper *k, const struct keep_request *request, struct err *err)
+{
+    struct trace *t = k->t;
+    k->replaced = open(k->path, O_PATH | O_CLOEXEC);
+    if (k->apart) {
+        k->apart = false;
+        return replace_commit(&k->saving.file, err);
+    }
+    if (!request->has_o && t->layout.channel[asc_o].dtype >= 0)
+        take_from_channel(t, asc_o, &t->layout.o, t->problem.head_dim_v);
+    if (!request->has_lse && t->layout.channel[asc_lse].dtype >= 0)
+        take_from_channel(t, asc_lse, &t->layout.lse, 1);
+    return trace_save(t, k->path, err);
+}
+
+/* Where values go that are in device memory: into the file that becomes the trace; by way of the memory file where
+   outputs are taken from them, or their tiles lie apart. The file, or -1. */
+static int open_destination(struct keeper *k, const struct keep_request *request, struct values_piece *piece,
+                            uint32_t *n, struct err *err)
+{
+    const struct layout *l = &k->t->layout;
+    const bool handed_over =
+        (request->has_o || l->channel[asc_o].dtype < 0) && (request->has_lse || l->channel[asc_lse].dtype < 0);
+    if (!handed_over || !trace_saves_apart(k->t)) {
+        *piece = (struct values_piece){0, l->values_offset, l->total_bytes - l->values_offset};
+        *n = 1;
+        return k->t->fd;
+    }
+    if (trace_save_begin(k->t, k->path, &k->saving, err) != 0)
+        return -1;
+    k->apart = true;
+    *n = k->saving.n;
+    memcpy(piece, k->saving.piece, k->saving.n * sizeof *piece);
+    return fileno(k->saving.file.file);
+}
+
+/* answer: NULL: the process is gone. *out: the file that it copies to; -1: it is saved. */
+static int end(struct keeper *k, const struct keep_request *request, struct keep_answer *answer, int *out,
+               struct err *err)
+{
+    const enum memory_kind memory = k->t->info.memory;
+    struct values_piece piece[GUARDIAN_PARTS];
+    uint32_t n = 0;
+    struct err why = {0};
+    const bool lost = memory == MEMORY_DEVICE && (!answer || request->lost);
+    describe_end(k, request);
+    if (lost && lose_values(k, "", err) != 0)
+        return -1;
+    if (lost || memory == MEMORY_PINNED)
+        return finish(k, request, err);
+    const int to = open_destination(k, request, piece, &n, err);
+    if (to < 0)
+        return -1;
+    if (memory == MEMORY_DEVICE) {
+        memcpy(answer->piece, piece, n * sizeof *piece);
+        answer->n_pieces = n;
+        k->ended = *request;
+        *out = to;
+        return 0;
+    }
+    if (guardian_copy(k->guardian, piece, n, to, &why) != 0 && lose_values(k, why.message, err) != 0)
+        return -1;
+    return finish(k, request, err);
+}
+
+static int copied(struct keeper *k, const struct keep_request *request, struct err *err)
+{
+    return *request->text ? err_set(err, ERR_SYSTEM, k->path, "%s", request->text) : finish(k, &k->ended, err);
+}
+
+/* Pinned values are filled here, before a probe writes. */
+static int begin(struct keeper *k, const struct keep_request *request, struct err *err)
 {
     struct trace_info *info = &k->t->info;
     info->memory = (enum memory_kind)request->memory;
     snprintf(info->memory_why, sizeof info->memory_why, "%s", request->memory_why);
     snprintf(info->device, sizeof info->device, "%s", request->device_name);
     k->begun = true;
+    return info->memory == MEMORY_PINNED ? trace_fill_values(k->t, err) : 0;
 }
 
-static void answer_request(struct keeper *k, const struct keep_request *request, int fd, struct keep_answer *answer)
+/* The file that goes with the answer, or -1. */
+static int answer_request(struct keeper *k, const struct keep_request *request, int fd, struct keep_answer *answer)
 {
     struct err err = {0};
-    int failed = 0;
-    if (request->op == KEEP_MAKE)
+    int failed = 0, out = -1;
+    if (request->op == KEEP_MAKE) {
         failed = make(k, request, fd, answer, &err);
-    else if (request->op == KEEP_BEGIN && k->t)
-        begin(k, request);
-    else if (request->op == KEEP_END && k->t)
-        failed = save(k, request, &err);
-    else
+        out = failed ? -1 : k->t->fd;
+    } else if (request->op == KEEP_BEGIN && k->t) {
+        failed = begin(k, request, &err);
+    } else if (request->op == KEEP_END && k->t) {
+        failed = end(k, request, answer, &out, &err);
+        k->over = failed || out < 0;
+    } else if (request->op == KEEP_COPIED && k->t) {
+        failed = copied(k, request, &err);
+        k->over = true;
+    } else {
         forget(k);
+    }
     if (failed)
         snprintf(answer->failure, sizeof answer->failure, "%s%s%s", err.where, *err.where ? ": " : "", err.message);
+    return out;
 }
 
 int keep_serve(const struct runner_paths *paths, int socket)
 {
     static struct keep_request request;
-    struct keeper k = {.paths = paths, .socket = socket};
+    static struct keeper k = {.replaced = -1};
     int fd;
+    k.paths = paths;
     while (pass_fd_receive(socket, &request, sizeof request, 0, &fd) == (ssize_t)sizeof request) {
         struct keep_answer answer = {0};
-        answer_request(&k, &request, fd, &answer);
+        const int out = answer_request(&k, &request, fd, &answer);
         if (fd >= 0)
             close(fd);
-        const bool made = request.op == KEEP_MAKE && k.t;
-        if (pass_fd_send(socket, &answer, sizeof answer, made ? k.t->fd : -1) != (ssize_t)sizeof answer)
+        if (pass_fd_send(socket, &answer, sizeof answer, out) != (ssize_t)sizeof answer)
             break;
+        if (k.over)
+            forget(&k);
     }
     if (k.t && k.begun) {
         const struct keep_request gone = {.failed = -1, .text = "the process ended while its kernel was captured"};
         struct err err = {0};
-        save(&k, &gone, &err);
+        int none;
+        end(&k, &gone, NULL, &none, &err);
     }
     forget(&k);
     guardian_stop(k.guardian);

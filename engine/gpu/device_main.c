@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     struct driver d = {0};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (argc > 1 && strcmp(argv[1], "guard") == 0)
-        return guardian_serve(library, argc > 2 ? atoi(argv[2]) : 0, GUARDIAN_SOCKET_FD);
+        return guardian_serve(argc > 2 ? atoi(argv[2]) : 0, GUARDIAN_SOCKET_FD);
     if (!library)
         return fail("no NVIDIA driver: libcuda.so.1 was not found", "");
     FIND(d, error_name, "cuGetErrorName");

@@ -4,8 +4,7 @@
 
 #include "engine/base/guardian.h"
 
-/* Serves the socket until the other end closes. library: the driver's, open, or NULL; device: whose memory,
-   its ordinal. The exit status of a process. */
-int guardian_serve(void *library, int device, int socket);
+/* Serves the socket until the other end closes. device: whose memory, its ordinal. The exit status of a process. */
+int guardian_serve(int device, int socket);
 
 #endif

@@ -224,6 +224,12 @@ static bool keep_writers(const struct recorder *r, const struct scenario *scenar
     return false;
 }
 
+/* Whether the probes of a GPU write to a guardian's memory, if there is one. */
+static bool shares(const struct recorder *r, enum memory_kind memory)
+{
+    return r->probes != PROBES_NONE && (memory == MEMORY_AUTO || memory == MEMORY_GUARD);
+}
+
 /* A live trace of what is selected, with the scenario's inputs. */
 static int make_trace(const struct recorder *r, const struct scenario *scenario,
                       const struct record_selection *selection, const struct runner_progress *progress,
@@ -232,7 +238,8 @@ static int make_trace(const struct recorder *r, const struct scenario *scenario,
     struct asc_problem p = scenario->problem;
     struct run_inputs inputs = {0};
     int result = inputs_make(scenario, r->pool, progress, &inputs, err);
-    const struct trace_inputs given = inputs_of(&inputs, &p);
+    struct trace_inputs given = inputs_of(&inputs, &p);
+    given.values_later = guardian_alive(r->guardian) && shares(r, (enum memory_kind)scenario->capture.memory);
     if (result == 0)
         result = trace_create_in(r->store, &p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
                                  (const int32_t(*)[3])selection->slots, selection->n, &given, out, err);
@@ -292,8 +299,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
     const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
     if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);
-        const bool shares = probes != PROBES_NONE && (memory == MEMORY_AUTO || memory == MEMORY_GUARD);
-        if (shares && !guardian_alive(r->guardian)) {
+        if (shares(r, memory) && !guardian_alive(r->guardian)) {
             guardian_stop(r->guardian);
             r->guardian = guardian_start(paths, 0); /* it is ready when the build is */
         }
@@ -450,7 +456,14 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
         return -1;
     }
     runner_report(progress, STEP_RUNNING, 0, 0);
-    return timed_run(r->child, *out, scenario->limit_s, progress, err);
+    const int failed = timed_run(r->child, *out, scenario->limit_s, progress, err);
+    struct err no_space = {0};
+    if (!failed || trace_fill_values(*out, &no_space) == 0)
+        return failed;
+    trace_free(*out);
+    *out = NULL;
+    *err = no_space;
+    return -1;
 }
 
 static void report_first_pass(void *ctx, enum runner_step step, double done, double total)

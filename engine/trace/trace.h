@@ -138,6 +138,7 @@ struct trace {
     float *turned[2];              /* owned: what trace_turned() made of q and k; NULL: it was not asked yet */
     int fd;                        /* owned: memfd of a live trace, -1 for a saved one */
     bool live;                     /* in a memfd; false: in a file */
+    bool values_later;             /* trace_fill_values() has not filled them */
     struct trace_store
         *store; /* a reference of its own: where the memfd goes after it (trace_store.h); NULL: nowhere */
     /* An isolated run: the live trace of the same layout that the probes of fed_channels (a set of 1u << enum
@@ -150,6 +151,7 @@ struct trace {
 struct trace_inputs {
     const void *of[3];    /* of their own types; NULL: written later, never-written until then */
     const void *given[3]; /* where that is codes, the f16 values they were made from; NULL: not known */
+    bool values_later;    /* nothing is written where the recorded values go: see trace_fill_values() */
 };
 
 /* A live trace: makes a memfd of the layout's size, writes header, slot table and inputs (q, k, v: the caller's arrays
@@ -160,6 +162,10 @@ struct trace_inputs {
 int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const struct asc_conventions *conventions,
                  const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
                  const void *v, struct trace **out, struct err *err);
+
+/* What trace_inputs.values_later left, never-written values: before they are recorded in the memory file itself, or once
+   they are lost elsewhere. Nothing where they are filled. Nobody else writes meanwhile. ERR_SYSTEM: there is no space. */
+int trace_fill_values(struct trace *t, struct err *err);
 
 /* The child's side: maps fd read-write, checks the ABI version, and fills *problem (with pointers into the mapping) and
  *device. *mapping and *n_bytes are for munmap. */

@@ -112,10 +112,10 @@ static void patterns_free(struct patterns *p)
         free(p->of[type]);
 }
 
-/* Everything but what is written before: the inputs, zeros in place of stamps, and the never-written pattern wherever
-   else the run may write. */
-static void list_parts(const struct layout *l, const struct trace_inputs *inputs, const struct patterns *patterns,
-                       struct part parts[PARTS])
+/* Everything but what is written before, and the values: the inputs, and the never-written pattern wherever else the
+   run may write. */
+static void list_inputs(const struct layout *l, const struct trace_inputs *inputs, const struct patterns *patterns,
+                        struct part parts[PARTS])
 {
     static const unsigned char nobody[] = {0xFF, 0xFF, 0xFF, 0xFF};
     const struct part first[] = {
@@ -129,8 +129,12 @@ static void list_parts(const struct layout *l, const struct trace_inputs *inputs
         given_part(&l->lse, NULL, patterns->of[l->lse.dtype]),
         {l->states.offset, l->states.bytes, nobody, sizeof nobody},
         {l->stamps_offset, l->values_offset - l->stamps_offset, patterns->of[DTYPE_I64], PATTERN_BYTES}};
-    uint64_t end = l->total_bytes;
     memcpy(parts, first, sizeof first);
+}
+
+static void list_values(const struct layout *l, const struct patterns *patterns, struct part parts[PARTS])
+{
+    uint64_t end = l->total_bytes;
     for (int ch = ASC_ALL_CHANNELS - 1; ch >= 0; ch--) {
         const struct asc_channel_map *map = &l->channel[ch];
         if (map->dtype < 0)
@@ -141,8 +145,9 @@ static void list_parts(const struct layout *l, const struct trace_inputs *inputs
     }
 }
 
-/* mapping: the whole memory file fd, writable. pool: whose threads do it; NULL: the calling one does. ERR_SYSTEM where
-   there is no space: every page is made before it is written, so that no store raises SIGBUS, here or later. */
+/* mapping: the whole memory file fd, writable. inputs: NULL: the values alone. pool: whose threads do it; NULL: the
+   calling one does. ERR_SYSTEM where there is no space: every page is made before it is written, so that no store
+   raises SIGBUS, here or later. */
 static int fill_all(int fd, unsigned char *mapping, const struct layout *l, const struct trace_inputs *inputs,
                     struct pool *pool, struct err *err)
 {
@@ -152,7 +157,10 @@ static int fill_all(int fd, unsigned char *mapping, const struct layout *l, cons
         patterns_free(&patterns);
         return -1;
     }
-    list_parts(l, inputs, &patterns, job.parts);
+    if (inputs)
+        list_inputs(l, inputs, &patterns, job.parts);
+    if (!inputs || !inputs->values_later)
+        list_values(l, &patterns, job.parts);
     if (pool) {
         pool_start(pool, fill_chunk, &job);
         pool_wait(pool);
@@ -295,6 +303,13 @@ static int fill(const struct trace *t, const struct trace_inputs *inputs, struct
     return failed;
 }
 
+int trace_fill_values(struct trace *t, struct err *err)
+{
+    const int failed = t->values_later ? fill(t, NULL, err) : 0;
+    t->values_later = t->values_later && failed;
+    return failed;
+}
+
 static int create(struct trace *t, const struct layout_types *types, const int32_t (*slots)[3],
                   const struct trace_inputs *inputs, const struct asc_problem *terms, struct err *err)
 {
@@ -330,6 +345,7 @@ int trace_create_in(struct trace_store *store, const struct asc_problem *p, cons
         return err_no_memory(err, "live trace", "the trace");
     t->fd = -1;
     t->live = 1;
+    t->values_later = inputs->values_later;
     t->store = trace_store_hold(store);
     t->problem = problem_bare(p);
     t->plan = *plan;

@@ -1,7 +1,6 @@
 #include "engine/trace/trace_file.h"
 
 #include "engine/base/file_map.h"
-#include "engine/base/replace.h"
 #include "engine/trace/writers.h"
 
 #include <errno.h>
@@ -29,6 +28,7 @@ struct tensor_map {
     uint64_t *offset;                  /* borrowed: fields of the layout that the list was made from */
     uint64_t *slot_stride, *kv_stride; /* borrowed; NULL where there is one piece */
     const void *from;                  /* borrowed; NULL: the trace's bytes */
+    bool values;                       /* of a channel */
 };
 
 /* The list under construction. */
@@ -77,6 +77,7 @@ static void add_channel(struct list *list, const struct asc_plan *plan, struct l
     struct asc_channel_map *channel = &l->channel[ch];
     struct asc_stamp_map *stamp = &l->stamp[ch];
     struct tensor_map *map = add(list, "channel.", plan_channel_name(plan, ch), channel->dtype, &channel->offset);
+    map->values = true;
     map->slot_stride = &channel->slot_stride;
     map->kv_stride = &channel->kv_stride;
     add_tiles(map, l->n_slots, l->kv_tiles, channel_per_kv(ch));
@@ -265,16 +266,25 @@ static int write_places(FILE *file, const struct trace *t, const struct chosen *
     return 0;
 }
 
+static uint64_t slot_bytes(const struct tensor_map *map)
+{
+    return map->n_kv * map->piece_bytes;
+}
+
+static bool is_dense(const struct tensor_map *map)
+{
+    return !map->slot_stride ||
+           (*map->slot_stride == slot_bytes(map) && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
+}
+
 static int write_tensor(FILE *file, const struct trace *t, const struct tensor_map *map, const struct chosen *chosen)
 {
-    const uint64_t slot_bytes = map->n_kv * map->piece_bytes, all = map->n_slots * slot_bytes;
-    const bool dense = !map->slot_stride ||
-                       (*map->slot_stride == slot_bytes && (map->n_kv == 1 || *map->kv_stride == map->piece_bytes));
+    const uint64_t all = map->n_slots * slot_bytes(map);
     if (chosen->slots && strcmp(map->name, SLOT_TABLE) == 0)
         return write_places(file, t, chosen);
     if (map->from)
         return write_dense(file, map->from, all);
-    if (dense && (!map->slot_stride || !chosen->slots))
+    if (is_dense(map) && (!map->slot_stride || !chosen->slots))
         return write_dense(file, t->bytes + *map->offset, all);
     for (uint64_t i = 0; i < map->n_slots; i++)
         for (uint64_t kv = 0; kv < map->n_kv; kv++) {
@@ -305,20 +315,33 @@ static int make_header(const struct trace *t, const struct tensor_map *maps, int
     return result;
 }
 
-static int write_file(const struct trace *t, const char *path, const struct tensor_map *maps, int n_maps,
-                      const struct chosen *chosen, const unsigned char *header, size_t header_bytes, struct err *err)
+/* Leaves room for the values. */
+static int leave_out(struct trace_saving *s, const struct trace *t, const struct tensor_map *map)
 {
-    struct replacement r;
-    if (replace_open(&r, path, 0666, err) != 0)
+    const uint64_t bytes = map->n_slots * slot_bytes(map);
+    const off_t at = ftello(s->file.file);
+    s->piece[s->n++] = (struct values_piece){*map->offset - t->layout.values_offset, (uint64_t)at, bytes};
+    return at < 0 || fseeko(s->file.file, (off_t)bytes, SEEK_CUR) != 0 ? -1 : 0;
+}
+
+/* apart: the values are left out. */
+static int write_file(const struct trace *t, const char *path, const struct tensor_map *maps, int n_maps,
+                      const struct chosen *chosen, bool apart, const unsigned char *header, size_t header_bytes,
+                      struct trace_saving *out, struct err *err)
+{
+    struct replacement *r = &out->file;
+    out->n = 0;
+    if (replace_open(r, path, 0666, err) != 0)
         return -1;
-    setvbuf(r.file, NULL, _IOFBF, 1 << 20);
-    int failed = fwrite(header, header_bytes, 1, r.file) != 1;
+    setvbuf(r->file, NULL, _IOFBF, 1 << 20);
+    int failed = fwrite(header, header_bytes, 1, r->file) != 1;
     for (int i = 0; i < n_maps && !failed; i++)
-        failed = write_tensor(r.file, t, &maps[i], chosen) != 0;
-    if (!failed)
-        return replace_commit(&r, err);
+        failed = apart && maps[i].values ? leave_out(out, t, &maps[i]) != 0
+                                         : write_tensor(r->file, t, &maps[i], chosen) != 0;
+    if (!failed && fflush(r->file) == 0)
+        return 0;
     err_errno(err, path, "cannot be written");
-    replace_drop(&r);
+    replace_drop(r);
     return -1;
 }
 
@@ -339,7 +362,8 @@ int trace_may_replace(const char *path, struct err *err)
     return is_trace ? 0 : err_set(err, ERR_INPUT, path, "exists and is not a trace; it is not replaced");
 }
 
-static int save(const struct trace *t, const struct chosen *chosen, const char *path, struct err *err)
+static int begin(const struct trace *t, const struct chosen *chosen, bool apart, const char *path,
+                 struct trace_saving *out, struct err *err)
 {
     if (trace_may_replace(path, err) != 0)
         return -1;
@@ -354,10 +378,32 @@ static int save(const struct trace *t, const struct chosen *chosen, const char *
     size_t header_bytes = 0;
     const int result = make_header(t, maps, n_maps, &header, &header_bytes, err) != 0
                            ? -1
-                           : write_file(t, path, maps, n_maps, chosen, header, header_bytes, err);
+                           : write_file(t, path, maps, n_maps, chosen, apart, header, header_bytes, out, err);
     free(header);
     trace_writers_free(writers);
     return result;
+}
+
+static int save(const struct trace *t, const struct chosen *chosen, const char *path, struct err *err)
+{
+    struct trace_saving saving;
+    return begin(t, chosen, false, path, &saving, err) != 0 ? -1 : replace_commit(&saving.file, err);
+}
+
+bool trace_saves_apart(const struct trace *t)
+{
+    struct layout layout = t->layout;
+    struct tensor_map maps[TENSORS_MAX];
+    const int n = list_tensors(&t->problem, &t->plan, &layout, NULL, maps);
+    bool dense = true;
+    for (int i = 0; i < n; i++)
+        dense = dense && (!maps[i].values || is_dense(&maps[i]));
+    return dense;
+}
+
+int trace_save_begin(const struct trace *t, const char *path, struct trace_saving *out, struct err *err)
+{
+    return begin(t, &(struct chosen){NULL, 0}, true, path, out, err);
 }
 
 int trace_save(const struct trace *t, const char *path, struct err *err)

@@ -2,6 +2,8 @@
 #ifndef TRACE_TRACE_FILE_H
 #define TRACE_TRACE_FILE_H
 
+#include "engine/base/guardian.h"
+#include "engine/base/replace.h"
 #include "engine/base/safetensors.h"
 #include "engine/trace/conventions.h"
 #include "engine/trace/trace.h"
@@ -21,6 +23,17 @@ int trace_take_sequences(struct trace *t, const int32_t *q_lens, const int32_t *
 /* What may be replaced: nothing, an empty file, or a safetensors file (a length of 8 bytes, then JSON). A mistyped path
    must not cost somebody a kernel. */
 int trace_may_replace(const char *path, struct err *err);
+
+/* A trace whose values lie elsewhere, as it is saved: all of the file but them. They are to be written to file.file's
+   descriptor, before replace_commit() or replace_drop(). */
+struct trace_saving {
+    struct replacement file;
+    struct values_piece piece[ASC_ALL_CHANNELS]; /* from: behind the layout's values_offset */
+    uint32_t n;
+};
+bool trace_saves_apart(const struct trace *t); /* tiles lie one behind the other, as in the file */
+/* path stays the caller's until then. */
+int trace_save_begin(const struct trace *t, const char *path, struct trace_saving *out, struct err *err);
 
 /* The metadata of a trace. The values are owned by the caller, the keys are literals. Returns how many, or -1. */
 int trace_metadata_write(const struct trace *t, struct safetensors_text out[TRACE_TEXTS_MAX], struct err *err);

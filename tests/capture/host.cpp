@@ -12,7 +12,12 @@
 #include <unistd.h>
 #include <vector>
 
-enum { BATCH = 1, HEADS = 2, LENGTH = 24, D = 16, BR = 8, BC = 8, TILES = LENGTH / BR };
+#ifndef BR
+#define BR 8
+#endif
+#define TEXT(x) #x
+#define PLAN(br) R"("plan": {"br": )" TEXT(br) R"(, "bc": 8, "threads": 32})"
+enum { BATCH = 1, HEADS = 2, LENGTH = 24, D = 16, BC = 8, TILES = LENGTH / BR };
 
 static asc_device state;
 
@@ -257,7 +262,7 @@ int main(int argc, char **argv)
             inputs[i]->data = given[i].data();
         }
     std::string json = R"({"problem": {"batch": 1, "heads": 2, "q_len": 24, "head_dim": 16, "dtype": "f32"},
-        "plan": {"br": 8, "bc": 8, "threads": 32}, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
+        )" PLAN(BR) R"(, "conventions": {"s_unit": "scaled", "m_unit": "scaled"},
         "capture": {"path": ")" +
                        std::string(argv[1]) + "\"" + (argc > 3 ? argv[3] : "") + "}}";
     const char *more = coded                 ? coded->problem

@@ -30,7 +30,9 @@ class Capture(fake_driver.WithDriver):
         shutil.copy(ROOT / "tests/capture/probes.txt", cls.folder)
         build = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-I", ROOT / "build/include", f'-DSOURCE="{cls.folder}/probes.txt"']
         source = ROOT / "tests/capture/host.cpp"
-        subprocess.run([*build, "-o", cls.folder / "host", source, LIBRARY, f"-Wl,-rpath={ROOT}/build", "-ldl"], check=True)
+        for name, rows in (("host", 8), ("host-of-3-rows", 3)):
+            subprocess.run([*build, f"-DBR={rows}", "-o", cls.folder / name, source, LIBRARY, f"-Wl,-rpath={ROOT}/build", "-ldl"],
+                           check=True)
         subprocess.run([*build, "-shared", "-fPIC", "-s", "-fvisibility=hidden", "-o", cls.folder / "late.so", source, LIBRARY],
                        check=True)
 
@@ -38,8 +40,8 @@ class Capture(fake_driver.WithDriver):
         self.trace = self.folder / "trace.safetensors"
         self.trace.unlink(missing_ok=True)
 
-    def run_host(self, what, *more, **environment):
-        return subprocess.run([self.folder / "host", self.trace, what, *more], capture_output=True, text=True, cwd=self.folder,
+    def run_host(self, what, *more, host="host", **environment):
+        return subprocess.run([self.folder / host, self.trace, what, *more], capture_output=True, text=True, cwd=self.folder,
                               env=dict(os.environ, LD_LIBRARY_PATH=str(self.folder), ATTNSCOPE_PROGRAM=str(ROOT / "build/attnscope"),
                                        **environment), timeout=60)
 
@@ -155,8 +157,19 @@ class Capture(fake_driver.WithDriver):
     def test_no_lse(self):
         self.clean("no-lse")
 
-    def test_killed(self):
-        self.assertEqual(self.run_host("killed", ', "memory": "pinned"').returncode, -signal.SIGKILL)
+    def test_tiles_that_lie_apart(self):
+        """m and l of three rows have padding between their tiles: the file has none."""
+        done = self.run_host("clean", host="host-of-3-rows")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        status, report = self.judge()
+        self.assertEqual(status, 0, report)
+        trace = Trace(self.trace)
+        trace.check_all()
+        self.assertEqual(trace.tensors["channel.m"]["shape"], [16, 3, 3, 1])
+
+    def killed(self, what, *more, **environment):
+        self.trace.unlink(missing_ok=True)
+        self.assertEqual(self.run_host(what, *more, **environment).returncode, -signal.SIGKILL)
         for _ in range(300):
             if self.trace.exists():
                 break
@@ -164,6 +177,21 @@ class Capture(fake_driver.WithDriver):
         status, report = self.judge()
         self.assertIn("the process ended while its kernel was captured", report)
         self.assertNotEqual(status, 0)
+        return report
+
+    def test_killed(self):
+        self.assertNotIn("lost", self.killed("killed", ', "memory": "pinned"'))
+        self.assertIn("what was recorded is lost", self.killed("killed"))
+        self.assertIn("what was recorded is lost", self.killed("clean", FAKE_COPY="killed"))
+        self.assertEqual([path.name for path in self.folder.glob("*.partial*")], [])
+
+    def test_values_that_cannot_be_copied(self):
+        self.clean("clean")
+        before = self.trace.read_bytes()
+        done = self.run_host("clean", FAKE_COPY="failed")
+        self.assertEqual((done.returncode, done.stderr), (1, f"{self.trace}: the device's memory cannot be read: no words\n"))
+        self.assertEqual(self.trace.read_bytes(), before)
+        self.assertEqual([path.name for path in self.folder.glob("*.partial*")], [])
 
     def test_dropped(self):
         self.assertEqual(self.run_host("drop").returncode, 0)

@@ -1,11 +1,12 @@
 /* libcuda.so.1 of a device that is none, as far as attnscope-device asks: its products are those of the models that
    FAKE_CORES names, one for each instruction ("h100 a100": none of them). FAKE_SM: its compute capability, "90". The
    PTX that it is given goes to FAKE_PTX. Its memory is the process's own, of which FAKE_FREE bytes are free; a handle
-   is an address. */
+   is an address. FAKE_COPY: what it does not copy out, "failed", or that kills it, "killed". */
 #include "engine/base/format.h"
 #include "engine/base/tensor_core.h"
-#include "engine/capture/driver.h"
+#include "engine/gpu/driver.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,12 @@ EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes)
     return *memory ? 0 : 2;
 }
 
+EXPORT int cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return 0;
+}
+
 EXPORT int cuMemsetD16_v2(uint64_t address, unsigned short pattern, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -131,8 +138,11 @@ EXPORT int cuIpcGetMemHandle(struct cuda_handle *handle, uint64_t address)
 
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
 {
+    const char *copy = getenv("FAKE_COPY");
     (void)stream;
-    return cuMemcpyDtoH_v2(to, from, bytes);
+    if (copy && strcmp(copy, "killed") == 0)
+        raise(SIGKILL);
+    return copy ? 700 : cuMemcpyDtoH_v2(to, from, bytes);
 }
 
 EXPORT int cuStreamSynchronize(void *stream)

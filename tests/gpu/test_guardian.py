@@ -24,9 +24,18 @@ ANSWER = struct.Struct("256s64s")
 MIB = 1 << 20
 
 
-def request(operation, begin, end, beside=0, parts=()):
-    flat = [value for part in parts for value in part] + [0] * 3 * (PARTS - len(parts))
-    return struct.pack("=IIQQQ" + PART * PARTS, operation, len(parts), begin, end, beside, *flat)
+def flat(parts):
+    return [value for part in parts for value in part] + [0] * 3 * (PARTS - len(parts))
+
+
+def request(operation, begin, end, beside=0, parts=(), pieces=()):
+    """parts: (begin, end, pattern); pieces: (from, to, bytes)."""
+    return struct.pack("=IIQQQ" + PART * PARTS + "QQQ" * PARTS, operation, len(parts or pieces), begin, end, beside,
+                       *flat(parts), *flat(pieces))
+
+
+def copy(*pieces):
+    return request(COPY, 0, 0, pieces=pieces)
 
 
 class Guardian(fake_driver.WithDriver):
@@ -65,14 +74,23 @@ class Guardian(fake_driver.WithDriver):
         written = os.urandom(end - begin)
         self.memory(address, written)
         with open(self.folder / "trace", "w+b") as trace:
-            trace.truncate(end)
             trace.write(b"x" * begin)
             trace.flush()
-            self.assertEqual(self.ask(guardian, request(COPY, begin, end), trace.fileno())[0], "")
+            self.assertEqual(self.ask(guardian, copy((0, begin, end - begin)), trace.fileno())[0], "")
             trace.seek(0)
             found = trace.read()
         self.assertEqual(found[:begin], b"x" * begin)
         self.assertEqual(found[begin:], written)
+        with open(self.folder / "trace", "w+b") as trace:  # pieces change places
+            self.assertEqual(self.ask(guardian, copy((6 * MIB, 0, 9 * MIB), (5, 9 * MIB, 7)), trace.fileno())[0], "")
+            trace.seek(0)
+            self.assertEqual(trace.read(), written[6 * MIB:15 * MIB] + written[5:12])
+
+    def test_a_file_that_is_full(self):
+        guardian = self.start()
+        self.ask(guardian, request(TAKE, 0, MIB, parts=[(0, MIB, 0)]))
+        with open("/dev/full", "wb", buffering=0) as full:
+            self.assertEqual(self.ask(guardian, copy((0, 0, MIB)), full.fileno())[0], "cannot be written: No space left on device")
 
     def test_room_serves_again_and_is_filled_anew(self):
         guardian = self.start()
@@ -96,8 +114,12 @@ class Guardian(fake_driver.WithDriver):
         self.assertRegex(self.ask(guardian, request(TAKE, 5, 5))[0], "no sense")
         with open(self.folder / "trace", "w+b") as trace:
             trace.truncate(MIB)
-            self.assertRegex(self.ask(guardian, request(COPY, 0, MIB), trace.fileno())[0], "no sense")  # nothing was taken
-        self.assertRegex(self.ask(guardian, request(COPY, 0, MIB))[0], "no sense")
+            self.assertRegex(self.ask(guardian, copy((0, 0, MIB)), trace.fileno())[0], "no sense")  # nothing was taken
+            self.ask(guardian, request(TAKE, 0, MIB, parts=[(0, MIB, 0)]))
+            self.assertRegex(self.ask(guardian, copy(), trace.fileno())[0], "no sense")
+            for piece in ((1, 0, MIB), (MIB + 1, 0, 0), ((1 << 64) - 8, 0, 16)):
+                self.assertRegex(self.ask(guardian, copy(piece), trace.fileno())[0], "no sense")
+        self.assertRegex(self.ask(guardian, copy((0, 0, MIB)))[0], "no sense")
 
     def test_without_a_driver_it_says_so(self):
         if not self.ask(self.start(driver=False), request(TAKE, 0, MIB))[0]:

@@ -34,14 +34,14 @@ static void what_it_refuses_leaves_it_alive(void **state)
     assert_int_equal(runner_find_paths(&paths, &err), 0);
     struct guardian *g = guardian_start(&paths, 0);
     assert_true(guardian_alive(g));
-    assert_int_equal(guardian_copy(g, &nothing, &err), -1); /* no driver, or a request that makes no sense */
+    assert_int_equal(guardian_bring(g, &nothing, &err), -1); /* no driver, or a request that makes no sense */
     assert_true(err.message[0]);
     assert_true(guardian_alive(g));
     kill_the_only_child();
-    assert_int_equal(guardian_copy(g, &nothing, &err), -1);
+    assert_int_equal(guardian_bring(g, &nothing, &err), -1);
     assert_non_null(strstr(err.message, "the guardian of device memory"));
     assert_false(guardian_alive(g));
-    assert_int_equal(guardian_copy(g, &nothing, &err), -1);
+    assert_int_equal(guardian_bring(g, &nothing, &err), -1);
     guardian_stop(g);
 }
 

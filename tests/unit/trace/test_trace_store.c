@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 /* One head of 20 queries and kv_len keys, D = 8; sizes that leave gaps between the parts. */
+static bool values_later;
+
 static struct trace *make(struct trace_store *store, int kv_len, int value)
 {
     const struct asc_problem p = {.batch = 1,
@@ -35,7 +37,7 @@ static struct trace *make(struct trace_store *store, int kv_len, int value)
     static unsigned char input[1 << 19];
     struct trace *t = NULL;
     struct err err = {0};
-    const struct trace_inputs inputs = {.of = {input, input, input}};
+    const struct trace_inputs inputs = {.of = {input, input, input}, .values_later = values_later};
     memset(input, value, sizeof input);
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         types.channel[ch] = DTYPE_F32;
@@ -110,6 +112,30 @@ static void test_threads_fill_the_same(void **state)
     pool_free(pool);
 }
 
+/* What an earlier run left there goes when it is asked to, all else at once. */
+static void test_values_are_filled_later(void **state)
+{
+    (void)state;
+    struct trace_store *store = trace_store_new(NULL);
+    struct trace *fresh = make(NULL, 24, 2);
+    ended(make(store, 24, 1), RUN_COMPLETE);
+    values_later = true;
+    struct trace *t = make(store, 24, 2);
+    values_later = false;
+    const uint64_t begin = t->layout.values_offset;
+    assert_memory_equal(t->bytes, fresh->bytes, begin);
+    for (uint64_t i = begin; i < t->n_bytes; i++)
+        assert_int_equal(t->bytes[i], 0xAB);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(trace_fill_values(t, NULL), 0);
+        assert_memory_equal(t->bytes, fresh->bytes, t->n_bytes);
+        assert_false(t->values_later);
+    }
+    trace_free(fresh);
+    trace_free(t);
+    trace_store_free(store);
+}
+
 static void test_another_size_is_another_file(void **state)
 {
     (void)state;
@@ -164,11 +190,9 @@ static void test_two_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_survives),
-        cmocka_unit_test(test_threads_fill_the_same),
-        cmocka_unit_test(test_another_size_is_another_file),
-        cmocka_unit_test(test_stopped_runs_leave_nothing),
-        cmocka_unit_test(test_two_at_once),
+        cmocka_unit_test(test_nothing_survives),           cmocka_unit_test(test_threads_fill_the_same),
+        cmocka_unit_test(test_values_are_filled_later),    cmocka_unit_test(test_another_size_is_another_file),
+        cmocka_unit_test(test_stopped_runs_leave_nothing), cmocka_unit_test(test_two_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "engine/capture/driver.h"
+#include "engine/gpu/driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@ int driver_open(char *why, size_t size)
                      {&driver.make_current, "cuCtxSetCurrent"},
                      {&driver.retain, "cuDevicePrimaryCtxRetain"},
                      {&driver.device, "cuCtxGetDevice"},
+                     {&driver.get, "cuDeviceGet"},
                      {&driver.name, "cuDeviceGetName"},
                      {&driver.attribute, "cuDeviceGetAttribute"},
                      {&driver.synchronize, "cuCtxSynchronize"},
@@ -26,9 +27,14 @@ int driver_open(char *why, size_t size)
                      {&driver.memory, "cuMemGetInfo_v2"},
                      {&driver.allocate, "cuMemAlloc_v2"},
                      {&driver.release, "cuMemFree_v2"},
+                     {&driver.allocate_host, "cuMemAllocHost_v2"},
+                     {&driver.release_host, "cuMemFreeHost"},
+                     {&driver.from_device, "cuMemcpyDtoHAsync_v2"},
+                     {&driver.wait, "cuStreamSynchronize"},
                      {&driver.pin, "cuMemHostRegister_v2"},
                      {&driver.unpin, "cuMemHostUnregister"},
                      {&driver.pinned_address, "cuMemHostGetDevicePointer_v2"},
+                     {&driver.share, "cuIpcGetMemHandle"},
                      {&driver.open, "cuIpcOpenMemHandle_v2"},
                      {&driver.close, "cuIpcCloseMemHandle"},
                      {&driver.error_text, "cuGetErrorString"}};

@@ -1,6 +1,6 @@
 /* Of the CUDA driver's API (cuda.h), whose binary interface is stable: found at run time. */
-#ifndef CAPTURE_DRIVER_H
-#define CAPTURE_DRIVER_H
+#ifndef GPU_DRIVER_H
+#define GPU_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,7 @@ struct cuda_copy {
     size_t to_pitch, width, height;
 };
 enum { CUDA_KIND_HOST = 1, CUDA_KIND_UNIFIED = 4 };
+#define CUDA_OWN_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
 struct cuda_handle {
     unsigned char bytes[64]; /* CUipcMemHandle */
 };
@@ -31,6 +32,7 @@ extern struct driver {
     int (*make_current)(void *context);
     int (*retain)(void **context, int device);
     int (*device)(int *device);
+    int (*get)(int *device, int ordinal);
     int (*name)(char *name, int size, int device);
     int (*attribute)(int *value, int attribute, int device);
     int (*synchronize)(void);
@@ -41,9 +43,14 @@ extern struct driver {
     int (*memory)(size_t *available, size_t *total);
     int (*allocate)(uint64_t *address, size_t bytes);
     int (*release)(uint64_t address);
+    int (*allocate_host)(void **memory, size_t bytes);
+    int (*release_host)(void *memory);
+    int (*from_device)(void *to, uint64_t from, size_t bytes, void *stream);
+    int (*wait)(void *stream);
     int (*pin)(void *memory, size_t bytes, unsigned flags);
     int (*unpin)(void *memory);
     int (*pinned_address)(uint64_t *address, void *memory, unsigned flags);
+    int (*share)(struct cuda_handle *handle, uint64_t address);
     int (*open)(uint64_t *address, struct cuda_handle handle, unsigned flags);
     int (*close)(uint64_t address);
     int (*error_text)(int error, const char **text);
