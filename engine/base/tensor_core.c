@@ -2,6 +2,9 @@
 
 #include "engine/base/format.h"
 #include <math.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum { PANEL = 8, K_STEP_16 = 16, K_STEP_8 = 32 }; /* products of the longest instruction, by bits of an operand */
 static const ptrdiff_t STEP = PANEL;               /* from k to k */
@@ -99,6 +102,16 @@ typedef uint32_t vector_u32 __attribute__((vector_size(32))); /* wraps in lanes 
 typedef int16_t vector_i16 __attribute__((vector_size(16)));
 
 #define SELECT(mask, yes, no) (((yes) & (mask)) | ((no) & ~(mask)))
+
+/* Compilers do not see a maximum in SELECT. */
+static inline __attribute__((always_inline)) vector_i16 larger(vector_i16 a, vector_i16 b)
+{
+#ifdef __SSE2__
+    return (vector_i16)_mm_max_epi16((__m128i)a, (__m128i)b);
+#else
+    return SELECT(a > b, a, b);
+#endif
+}
 
 /* What is known of one operand while it is taken apart. */
 struct taking {
@@ -224,7 +237,7 @@ void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, c
         take(&from, o, panel);
 }
 
-/* Where one row of A and one panel of B lie; a steps by PANEL from k to k. */
+/* Where two rows of A and one panel of B lie; a steps by PANEL from k to k. */
 struct strip {
     const float *a, *b;
     const int16_t *a_exponent, *b_exponent;
@@ -246,15 +259,15 @@ static float cut(double sum, int result)
 
 /* One chunk of one element, any operands. All steps are exact in float64: products have 22 bits, and an aligned term
    stays below 2^(fraction + 2). */
-static float chunk_careful(const struct model *m, const struct strip *s, int first, int lane, float c)
+static float chunk_careful(const struct model *m, const struct strip *s, int first, int row, int lane, float c)
 {
     int largest = EXPONENT_ZERO;
     double infinite = isinf(c) ? c : 0;
     int undefined = isnan(c);
     for (int t = 0; t < m->products; t++) {
         const int at = (first + t / 2 * m->pair + t % 2) * STEP;
-        const double product = (double)s->a[at] * s->b[at + lane];
-        const int exponent = s->a_exponent[at] + s->b_exponent[at + lane];
+        const double product = (double)s->a[at + row] * s->b[at + lane];
+        const int exponent = s->a_exponent[at + row] + s->b_exponent[at + lane];
         largest = exponent > largest ? exponent : largest;
         undefined |= isnan(product);
         if (isinf(product)) {
@@ -277,7 +290,7 @@ static float chunk_careful(const struct model *m, const struct strip *s, int fir
     double sum = trunc(c * up);
     for (int t = 0; t < m->products; t++) {
         const ptrdiff_t at = (first + t / 2 * m->pair + t % 2) * STEP;
-        sum += trunc((double)s->a[at] * s->b[at + lane] * up);
+        sum += trunc((double)s->a[at + row] * s->b[at + lane] * up);
     }
     return cut(sum * down, m->result);
 }
@@ -288,13 +301,13 @@ static float add_f32(float a, float b)
     return isnan(sum) ? format_f32_of(CANONICAL_NAN) : sum;
 }
 
-static float element_careful(const struct model *m, const struct strip *s, int lane, float c)
+static float element_careful(const struct model *m, const struct strip *s, int row, int lane, float c)
 {
     const int step = m->products * m->pair / 2;
     for (int base = 0; base < s->k; base += step) {
         float sum = m->parts ? 0 : c;
         for (int part = 0; part < m->pair; part += 2)
-            sum = chunk_careful(m, s, base + part, lane, sum);
+            sum = chunk_careful(m, s, base + part, row, lane, sum);
         c = m->parts ? add_f32(c, sum) : sum;
     }
     return c;
@@ -317,8 +330,12 @@ static inline __attribute__((always_inline)) void round_f16(vector_f32 *x, vecto
     *bad |= (field > 142) | (*x > 65504.0f) | (*x < -65504.0f);
 }
 
+/* GCC keeps what a loop indexes in memory, unless it is told to unroll it. */
+#define EACH_ROW(r) _Pragma("GCC unroll 2") for (int r = 0; r < 2; r++)
+
+/* Two rows of A at a time, since each waits for its own last chunk. */
 static inline __attribute__((always_inline)) int strip_fast(const struct model *m, const struct strip *s,
-                                                            float c[PANEL])
+                                                            float c[2][PANEL])
 {
     const int products = m->products, pair = m->pair, parts = m->parts, fraction = m->fraction;
     const int step = products * pair / 2;
@@ -328,95 +345,114 @@ static inline __attribute__((always_inline)) int strip_fast(const struct model *
     const int16_t *a_exponent = s->a_exponent;
     const vector_f32 *b = (const vector_f32 *)s->b;
     const vector_i16 *b_exponent = (const vector_i16 *)s->b_exponent;
-    vector_f32 acc;
+    vector_f32 acc[2], before[2], up[2], down[2];
     vector_i32 bad = {0};
-    memcpy(&acc, c, sizeof acc);
+    EACH_ROW (r)
+        memcpy(&acc[r], c[r], sizeof acc[r]);
     for (int base = 0; base < s->k; base += step) {
-        const vector_f32 before = acc;
-        if (parts)
-            acc = (vector_f32){0};
+        EACH_ROW (r) {
+            before[r] = acc[r];
+            if (parts)
+                acc[r] = (vector_f32){0};
+        }
         for (int part = 0; part < pair; part += 2) {
             const int first = base + part;
-            vector_i16 top = {0};
-            top += EXPONENT_ZERO;
-            for (int t = 0; t < products; t++) {
-                const int at = first + t / 2 * pair + t % 2;
-                const vector_i16 exponent = b_exponent[at] + a_exponent[at * STEP];
-                top = SELECT(exponent > top, exponent, top);
+            vector_i16 top[2] = {{0}};
+            EACH_ROW (r)
+                top[r] += EXPONENT_ZERO;
+            for (int t = 0, at = first; t < products; t += 2, at += pair)
+                EACH_ROW (r) {
+                    top[r] = larger(b_exponent[at] + a_exponent[at * STEP + r], top[r]);
+                    top[r] = larger(b_exponent[at + 1] + a_exponent[(at + 1) * STEP + r], top[r]);
+                }
+            vector_u32 even[2], odd[2] = {{0}}; /* two sums: each stays below 2^31 */
+            EACH_ROW (r) {
+                vector_i32 largest = __builtin_convertvector(top[r], vector_i32);
+                const vector_i32 bits = (vector_i32)acc[r], field = bits >> 23 & 0xFF;
+                const vector_i32 none = (bits & 0x7FFFFFFF) == 0;
+                const vector_i32 acc_exponent = SELECT(none, (vector_i32){0} + EXPONENT_ZERO, field - 127);
+                largest = SELECT(acc_exponent > largest, acc_exponent, largest);
+                const vector_i32 zero = largest < EXPONENT_ZERO / 2;
+                bad |= ~zero & ((largest > FAST_HIGH) | (largest < FAST_LOW));
+                largest &= ~zero;
+                up[r] = (vector_f32)((vector_u32)(127 + fraction - largest) << 23);
+                down[r] = (vector_f32)((vector_u32)(127 - fraction + largest) << 23);
+                even[r] = (vector_u32) __builtin_convertvector(acc[r] * up[r], vector_i32);
             }
-            vector_i32 largest = __builtin_convertvector(top, vector_i32);
-            const vector_i32 bits = (vector_i32)acc, field = bits >> 23 & 0xFF;
-            const vector_i32 none = (bits & 0x7FFFFFFF) == 0;
-            const vector_i32 acc_exponent = SELECT(none, (vector_i32){0} + EXPONENT_ZERO, field - 127);
-            largest = SELECT(acc_exponent > largest, acc_exponent, largest);
-            const vector_i32 zero = largest < EXPONENT_ZERO / 2;
-            bad |= ~zero & ((largest > FAST_HIGH) | (largest < FAST_LOW));
-            largest &= ~zero;
-            const vector_f32 up = (vector_f32)((vector_u32)(127 + fraction - largest) << 23);
-            const vector_f32 down = (vector_f32)((vector_u32)(127 - fraction + largest) << 23);
-            /* Two sums: each stays below 2^31. */
-            vector_u32 even = (vector_u32) __builtin_convertvector(acc * up, vector_i32), odd = {0};
-            for (int t = 0; t < products; t += 2) {
-                const int at = first + t / 2 * pair;
-                even += (vector_u32) __builtin_convertvector(b[at] * a[at * STEP] * up, vector_i32);
-                odd += (vector_u32) __builtin_convertvector(b[at + 1] * a[(at + 1) * STEP] * up, vector_i32);
+            for (int t = 0, at = first; t < products; t += 2, at += pair) {
+                EACH_ROW (r) {
+                    even[r] += (vector_u32) __builtin_convertvector(b[at] * a[at * STEP + r] * up[r], vector_i32);
+                    odd[r] +=
+                        (vector_u32) __builtin_convertvector(b[at + 1] * a[(at + 1) * STEP + r] * up[r], vector_i32);
+                }
             }
-            const vector_u32 sum = even + odd;
-            bad |= (vector_i32)((even ^ sum) & (odd ^ sum)) < 0;
-            const vector_u32 minus = (vector_u32)((vector_i32)sum < 0);
-            const vector_i32 magnitude = (vector_i32)((sum ^ minus) - minus);
-            /* To f32 toward zero: the conversion rounds to nearest, so step back where it went up. */
-            const vector_f32 nearest = __builtin_convertvector(magnitude, vector_f32);
-            bad |= nearest >= 0x1p31f;
-            const vector_i32 above = __builtin_convertvector(nearest, vector_i32) > magnitude;
-            vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
-            if (to_f16) /* what was cut away stays in the last bit, so that rounding to fewer bits is right */
-                cut_bits |= (vector_u32)(__builtin_convertvector((vector_f32)cut_bits, vector_i32) != magnitude) & 1;
-            acc = (vector_f32)(cut_bits | (minus & 0x80000000u)) * down;
-            if (to_f16)
-                round_f16(&acc, &bad);
+            EACH_ROW (r) {
+                const vector_u32 sum = even[r] + odd[r];
+                bad |= (vector_i32)((even[r] ^ sum) & (odd[r] ^ sum)) < 0;
+                const vector_u32 minus = (vector_u32)((vector_i32)sum < 0);
+                const vector_i32 magnitude = (vector_i32)((sum ^ minus) - minus);
+                /* To f32 toward zero: the conversion rounds to nearest, so step back where it went up. */
+                const vector_f32 nearest = __builtin_convertvector(magnitude, vector_f32);
+                bad |= nearest >= 0x1p31f;
+                const vector_i32 above = __builtin_convertvector(nearest, vector_i32) > magnitude;
+                vector_u32 cut_bits = (vector_u32)((vector_i32)nearest + above) & result_mask;
+                if (to_f16) /* what was cut away stays in the last bit, so that rounding to fewer bits is right */
+                    cut_bits |=
+                        (vector_u32)(__builtin_convertvector((vector_f32)cut_bits, vector_i32) != magnitude) & 1;
+                acc[r] = (vector_f32)(cut_bits | (minus & 0x80000000u)) * down[r];
+                if (to_f16)
+                    round_f16(&acc[r], &bad);
+            }
         }
-        if (parts) {
-            bad |= ((vector_i32)before >> 23 & 0xFF) == 0xFF; /* a NaN takes the careful path to the one NaN there is */
-            acc = before + acc;
-        }
+        if (parts)
+            EACH_ROW (r) {
+                /* A NaN takes the careful path to the one NaN there is. */
+                bad |= ((vector_i32)before[r] >> 23 & 0xFF) == 0xFF;
+                acc[r] = before[r] + acc[r];
+            }
     }
-    memcpy(c, &acc, sizeof acc);
+    EACH_ROW (r)
+        memcpy(c[r], &acc[r], sizeof acc[r]);
     for (int lane = 0; lane < PANEL; lane++)
         if (bad[lane])
             return -1;
     return 0;
 }
 
-static inline __attribute__((always_inline)) void strip_fma(const struct strip *s, float c[PANEL])
+static inline __attribute__((always_inline)) void strip_fma(const struct strip *s, float c[2][PANEL])
 {
-    float acc[PANEL];
-    memcpy(acc, c, sizeof acc);
-    for (ptrdiff_t at = 0; at < s->k * STEP; at += STEP)
+    for (int r = 0; r < 2; r++) {
+        float acc[PANEL];
+        memcpy(acc, c[r], sizeof acc);
+        for (ptrdiff_t at = 0; at < s->k * STEP; at += STEP)
+            for (int lane = 0; lane < PANEL; lane++)
+                acc[lane] = __builtin_fmaf(s->a[at + r], s->b[at + lane], acc[lane]);
         for (int lane = 0; lane < PANEL; lane++)
-            acc[lane] = __builtin_fmaf(s->a[at], s->b[at + lane], acc[lane]);
-    for (int lane = 0; lane < PANEL; lane++)
-        c[lane] = isnan(acc[lane]) ? format_f32_of(CANONICAL_NAN) : acc[lane];
+            c[r][lane] = isnan(acc[lane]) ? format_f32_of(CANONICAL_NAN) : acc[lane];
+    }
 }
 
 /* A strip as fast as the processor can: 0, or -1 where the careful path has to do it. */
-static inline __attribute__((always_inline)) int strip_any(const struct model *m, const struct strip *s, float c[PANEL])
+static inline __attribute__((always_inline)) int strip_any(const struct model *m, const struct strip *s,
+                                                           float c[2][PANEL])
 {
-    if (m != &models[TENSOR_CORE_F32])
-        return strip_fast(m, s, c);
-    strip_fma(s, c);
-    return 0;
+    if (m == &models[TENSOR_CORE_F32]) {
+        strip_fma(s, c);
+        return 0;
+    }
+    return strip_fast(m, s, c);
 }
 
-typedef int strip_function(const struct model *m, const struct strip *s, float c[PANEL]);
+typedef int strip_function(const struct model *m, const struct strip *s, float c[2][PANEL]);
 
-static int strip_baseline(const struct model *m, const struct strip *s, float c[PANEL])
+static int strip_baseline(const struct model *m, const struct strip *s, float c[2][PANEL])
 {
     return strip_any(m, s, c);
 }
 
 #if defined __x86_64__ && defined __GNUC__
-__attribute__((target("avx2,fma"))) static int strip_avx2(const struct model *m, const struct strip *s, float c[PANEL])
+__attribute__((target("avx2,fma"))) static int strip_avx2(const struct model *m, const struct strip *s,
+                                                          float c[2][PANEL])
 {
     return strip_any(m, s, c);
 }
@@ -460,23 +496,23 @@ void tensor_core_product_part(enum tensor_core model, const struct tensor_core_o
     const ptrdiff_t panel_values = (ptrdiff_t)PANEL * (a->k < b->k ? a->k : b->k), skipped = (ptrdiff_t)PANEL * first;
     for (int panel = 0; panel * PANEL < b->rows; panel++) {
         const int left = b->rows - panel * PANEL, cols = left < PANEL ? left : PANEL;
-        for (int row = 0; row < a->rows; row++) {
+        for (int row = 0; row < a->rows; row += 2) {
             const ptrdiff_t at = row / PANEL * panel_values + skipped + row % PANEL;
             const ptrdiff_t b_at = panel * panel_values + skipped;
             const struct strip s = {a->value + at, b->value + b_at, a->exponent + at, b->exponent + b_at, n};
-            const float *from = c ? c + row * ldc + panel * STEP : NULL;
-            float *to = d + row * ldd + panel * STEP;
-            float sum[PANEL] = {0};
-            if (from)
-                memcpy(sum, from, (size_t)cols * sizeof *sum);
-            float start[PANEL];
-            memcpy(start, sum, sizeof start);
             const bool in_range =
                 any_value || moderate(a->range + row / PANEL * (ptrdiff_t)2, b->range + panel * (ptrdiff_t)2);
+            float start[2][PANEL] = {{0}}, sum[2][PANEL];
+            const int rows = row + 1 < a->rows ? 2 : 1; /* behind the last one are zeros */
+            for (int r = 0; r < rows && c; r++)
+                memcpy(start[r], c + (row + r) * ldc + panel * STEP, (size_t)cols * sizeof *start[r]);
+            memcpy(sum, start, sizeof sum);
             if (!in_range || fast(m, &s, sum) != 0)
-                for (int lane = 0; lane < cols; lane++)
-                    sum[lane] = element_careful(m, &s, lane, start[lane]);
-            memcpy(to, sum, (size_t)cols * sizeof *sum);
+                for (int r = 0; r < rows; r++)
+                    for (int lane = 0; lane < cols; lane++)
+                        sum[r][lane] = element_careful(m, &s, r, lane, start[r][lane]);
+            for (int r = 0; r < rows; r++)
+                memcpy(d + (row + r) * ldd + panel * STEP, sum[r], (size_t)cols * sizeof *sum[r]);
         }
     }
 }

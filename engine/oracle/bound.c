@@ -1,5 +1,9 @@
 #include "engine/oracle/bound.h"
 
+#include "engine/base/format.h"
+#include "engine/base/vector.h"
+#include <float.h>
+
 bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
 {
     *unit = 0;
@@ -44,4 +48,32 @@ double bound_round_unlimited(enum dtype t, double x)
     if (!isfinite(x) || !(fabs(frexp(x, &exponent)) > 0) || exponent < 1)
         return bound_round(t, x);
     return ldexp(bound_round(t, ldexp(x, -exponent)), exponent);
+}
+
+/* Types of `kept` bits behind the first and of 2^least as their smallest normal number. The bits that go are added up
+   to half of the last one that stays, less one where that is even; below 2^least the last bits of a sum stay whose unit
+   is the smallest subnormal number. */
+VECTOR_UNITS static void round_row(const double *x, int n, int kept, int least, double *out)
+{
+    const int cut = 52 - kept;
+    const uint64_t half = (UINT64_C(1) << (cut - 1)) - 1, stay = ~((UINT64_C(1) << cut) - 1);
+    const double normal = ldexp(1, least), magic = ldexp(1.5, 52 + least - kept);
+    for (int i = 0; i < n; i++) {
+        const uint64_t bits = format_f64_bits(x[i]);
+        const double size = fabs(x[i]), sum = x[i] + magic - magic;
+        const uint64_t small = (format_f64_bits(sum) & INT64_MAX) | (bits & ~(uint64_t)INT64_MAX);
+        const uint64_t rounded = (bits + half + (bits >> cut & 1)) & stay;
+        out[i] = format_f64_of(size <= DBL_MAX ? size < normal ? small : rounded : bits);
+    }
+}
+
+void bound_round_row(enum dtype t, const double *x, int n, double *out)
+{
+    if (t == DTYPE_F16)
+        round_row(x, n, 10, -14, out);
+    else if (t == DTYPE_BF16)
+        round_row(x, n, 7, -126, out);
+    else
+        for (int i = 0; i < n; i++)
+            out[i] = isfinite(x[i]) ? bound_round_unlimited(t, x[i]) : x[i];
 }

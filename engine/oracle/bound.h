@@ -122,5 +122,7 @@ bool bound_narrow(enum dtype t, double *unit, double *half_tiny);
 double bound_round(enum dtype t, double x);
 /* The same as if t had no largest number: what a saturating conversion should have had room for. */
 double bound_round_unlimited(enum dtype t, double x);
+/* The same of each of n numbers; what is not finite stays. */
+void bound_round_row(enum dtype t, const double *x, int n, double *out);
 
 #endif

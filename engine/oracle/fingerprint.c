@@ -1,5 +1,6 @@
 #include "engine/oracle/fingerprint.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
@@ -7,6 +8,7 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
@@ -374,6 +376,13 @@ static uint32_t expect_fragments(const struct oracle_case *c, struct judge_scrat
     return unequal;
 }
 
+/* Where the way's value or the wanted one is not finite, nothing is known. */
+VECTOR_UNITS static void set_model(const float *value, const double *want, int n, double *model)
+{
+    for (int i = 0; i < n; i++)
+        model[i] = fabsf(value[i]) <= FLT_MAX && fabs(want[i]) <= DBL_MAX ? (double)value[i] : NAN;
+}
+
 /* What a way gives for a row of the model: the first one what it can be set against, the others what was captured. */
 static void take_row(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch, int row,
                      enum dtype t, const float *out, bool first)
@@ -384,14 +393,18 @@ static void take_row(const struct oracle_case *c, const struct judge_scratch *s,
     const double *want = stage->want[LOCAL] + begin, *got = stage->got + begin;
     double *model = s->core.model + begin;
     out += begin;
-    for (int col = 0; col < stage->cols; col++) {
-        const double value = t == DTYPE_F32 ? (double)out[col] : as_captured(t, out[col]);
-        if (!first)
-            model[col] = !isnan(model[col]) && value == got[col] ? value : model[col];
-        else
-            model[col] =
-                isfinite(value) && isfinite(want[col]) && !(masks && !operands_see(&s->at, row, col)) ? value : NAN;
+    if (first)
+        set_model(out, want, stage->cols, model);
+    for (int col = 0; col < stage->cols && (!first || t != DTYPE_F32); col++) {
+        const double value = as_captured(t, out[col]);
+        if (first && !isfinite(value))
+            model[col] = NAN;
+        else if (!isnan(model[col]) && (first || value == got[col]))
+            model[col] = value;
     }
+    for (int col = 0; col < stage->cols && first && masks; col++)
+        if (!operands_see(&s->at, row, col))
+            model[col] = NAN;
 }
 
 int fingerprint_expect(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, uint32_t *unequal)

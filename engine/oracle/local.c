@@ -348,12 +348,12 @@ static void round_weights(const struct stage *stage, enum dtype t, struct judge_
     double unit = 0;
     double half_tiny = 0;
     bound_narrow(t, &unit, &half_tiny);
-    for (int i = 0; i < n; i++) {
-        const double x = p->value[i], loose = p->loose[i];
-        rounded[i] = p->exact && isfinite(x) ? bound_round_unlimited(t, x) : x;
-        rounded_loose[i] = p->exact ? 0 : loose + unit * (fabs(x) + loose) + half_tiny;
-    }
-    s->at.pv_p.value = rounded;
+    if (p->exact)
+        bound_round_row(t, p->value, n, rounded);
+    for (int i = 0; i < n && !p->exact; i++)
+        rounded_loose[i] = p->loose[i] + unit * (fabs(p->value[i]) + p->loose[i]) + half_tiny;
+    if (p->exact)
+        s->at.pv_p.value = rounded;
     s->at.pv_p.loose = p->exact ? s->room.zero : rounded_loose;
 }
 

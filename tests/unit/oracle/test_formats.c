@@ -1,6 +1,7 @@
 /* What formats and scales make of values: counts, round trips and the best scale, at the edges. */
 #include "engine/base/format.h"
 #include "engine/base/quantize.h"
+#include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/quantization/formats.h"
 
@@ -36,6 +37,32 @@ static void round_trips_are_those_of_the_codes(void **state)
         }
     free(x);
     free(y);
+}
+
+static void rows_are_rounded_as_numbers_are(void **state)
+{
+    (void)state;
+    static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
+    static const double edges[] = {0,        -0.0,     1,          65504, 65519, 65520,  -70000, 0x1p-14,  0x1.ffcp-15,
+                                   0x1p-24,  0x1p-25,  0x1.8p-25,  3e-45, 1e39,  -1e308, 5e-324, 0x1p-126, 0x1.fcp-127,
+                                   0x1p-133, 0x1p-134, 0x1.8p-134, 448,   464,   465,    NAN,    INFINITY, -INFINITY};
+    enum { EDGES = sizeof edges / sizeof *edges, N = 20000 };
+    static double x[N], row[N];
+    uint64_t bits = 1;
+    for (int i = 0; i < N; i++) {
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        /* Of any exponent that a type has or lacks; of every third one as many bits as put it near a middle. */
+        const double any = ldexp((double)(int64_t)bits, (int)(bits >> 33 & 255) - 63 - 190);
+        x[i] = i < EDGES ? edges[i] : i % 3 ? any : format_f64_of(format_f64_bits(any) & ~UINT64_C(0) << (40 + i % 7));
+    }
+    for (size_t t = 0; t < sizeof narrow / sizeof *narrow; t++) {
+        bound_round_row(narrow[t], x, N, row);
+        for (int i = 0; i < N; i++) {
+            const double want = isfinite(x[i]) ? bound_round_unlimited(narrow[t], x[i]) : x[i];
+            if (format_f64_bits(row[i]) != format_f64_bits(want))
+                fail_msg("type %d: %a becomes %a, not %a", (int)narrow[t], x[i], row[i], want);
+        }
+    }
 }
 
 static struct format_counts count(enum dtype type, double scale, const float *value, size_t n)
@@ -163,6 +190,7 @@ static void one_value_is_exact_at_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_rounded_as_numbers_are),
         cmocka_unit_test(round_trips_are_those_of_the_codes),
         cmocka_unit_test(e4m3_counts),
         cmocka_unit_test(u8_and_e5m2_counts),
