@@ -1,5 +1,7 @@
 #include "engine/scenario/normal.h"
 
+#include "engine/base/vector.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -40,19 +42,21 @@ static double polynomial(const double c[8], double x)
 
 /* PPND16 of M. J. Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37
    (1988) 477-484: relative error about 1e-16. */
+#define CENTRAL 0.425
+static const double central_over[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                                       1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                                       3.3430575583588128105e+4, 2.5090809287301226727e+3};
+static const double central_under[8] = {1.0,
+                                        4.2313330701600911252e+1,
+                                        6.8718700749205790830e+2,
+                                        5.3941960214247511077e+3,
+                                        2.1213794301586595867e+4,
+                                        3.9307895800092710610e+4,
+                                        2.8729085735721942674e+4,
+                                        5.2264952788528545610e+3};
+
 double normal_quantile(double p)
 {
-    static const double a[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                                1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-                                3.3430575583588128105e+4, 2.5090809287301226727e+3};
-    static const double b[8] = {1.0,
-                                4.2313330701600911252e+1,
-                                6.8718700749205790830e+2,
-                                5.3941960214247511077e+3,
-                                2.1213794301586595867e+4,
-                                3.9307895800092710610e+4,
-                                2.8729085735721942674e+4,
-                                5.2264952788528545610e+3};
     static const double c[8] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
                                 3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
                                 2.27238449892691845833e-2, 7.74545014278341407640e-4};
@@ -76,12 +80,40 @@ double normal_quantile(double p)
                                 1.42151175831644588870e-7,
                                 2.04426310338993978564e-15};
     const double q = p - 0.5;
-    if (q >= -0.425 && q <= 0.425) {
+    if (q >= -CENTRAL && q <= CENTRAL) {
         const double r = 0.180625 - q * q;
-        return q * (polynomial(a, r) / polynomial(b, r));
+        return q * (polynomial(central_over, r) / polynomial(central_under, r));
     }
     const double r = sqrt(-normal_log(q < 0.0 ? p : 1.0 - p));
     const double x =
         r <= 5.0 ? polynomial(c, r - 1.6) / polynomial(d, r - 1.6) : polynomial(e, r - 5.0) / polynomial(f, r - 5.0);
     return q < 0.0 ? -x : x;
+}
+
+static inline void polynomials(const double c[8], const lanes_f64 *x, lanes_f64 *out)
+{
+    *out = (lanes_f64){0} + c[7];
+    for (int i = 6; i >= 0; i--)
+        *out = *out * *x + c[i];
+}
+
+VECTOR_UNITS static void central_quantiles(const double *p, int n, double *x)
+{
+    for (int i = 0; i + LANES <= n; i += LANES) {
+        const lanes_f64 q = LANES_LOAD(p + i) - 0.5, r = 0.180625 - q * q;
+        lanes_f64 over, under;
+        polynomials(central_over, &r, &over);
+        polynomials(central_under, &r, &under);
+        over = q * (over / under);
+        memcpy(x + i, &over, sizeof over);
+    }
+}
+
+void normal_quantiles(const double *p, int n, double *x)
+{
+    const int all = n / LANES * LANES;
+    central_quantiles(p, all, x);
+    for (int i = 0; i < n; i++)
+        if (i >= all || !(fabs(p[i] - 0.5) <= CENTRAL))
+            x[i] = normal_quantile(p[i]);
 }

@@ -5,6 +5,8 @@
 
 /* The x below which a normal value lies with probability p, 0 < p < 1. */
 double normal_quantile(double p);
+/* The same of each of n. */
+void normal_quantiles(const double *p, int n, double *x);
 /* ln x for finite normal x > 0, within 2 ulp. */
 double normal_log(double x);
 

@@ -291,6 +291,23 @@ static void test_normal_quantile(void **state)
     }
 }
 
+static void test_normal_quantiles(void **state)
+{
+    (void)state;
+    enum { N = 4003 };
+    static double p[N], x[N];
+    for (int i = 0; i < N; i++)
+        p[i] = (i + 0.5) / N;
+    p[0] = 0x1p-53;
+    p[1] = 0.075;
+    p[2] = 0.925;
+    for (int n = 0; n <= N; n = n < 9 ? n + 1 : n + 499) {
+        normal_quantiles(p, n, x);
+        for (int i = 0; i < n; i++)
+            assert_true(x[i] == normal_quantile(p[i]));
+    }
+}
+
 static void test_normal_log(void **state)
 {
     (void)state;
@@ -369,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_element_alone_decides),
         cmocka_unit_test(test_streams_differ),
         cmocka_unit_test(test_normal_quantile),
+        cmocka_unit_test(test_normal_quantiles),
         cmocka_unit_test(test_normal_log),
         cmocka_unit_test(test_threads_fill_the_same),
         cmocka_unit_test(test_misfits),
