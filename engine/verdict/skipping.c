@@ -46,6 +46,13 @@ static bool by_first_q_tile(const struct q_tile *q, int kv)
     return c.mask.data ? schedule_sees(q->c, kv) : schedule_sees(&c, kv);
 }
 
+static bool by_diagonal(const struct q_tile *q, int kv)
+{
+    struct oracle_case c = *q->c;
+    c.window_right = 0;
+    return schedule_sees(&c, kv);
+}
+
 /* One key for each lane of a warp. */
 static bool by_first_keys(const struct q_tile *q, int kv)
 {
@@ -88,6 +95,7 @@ static const struct {
     const char *words;
 } rules[] = {{by_first_row, "the loop goes by the first row of a q tile alone"},
              {by_last_row, "the loop goes by the last row of a q tile alone"},
+             {by_diagonal, "the loop ends at the diagonal, without the window's right side"},
              {by_first_q_tile, "the loop ends where that of q tile 0 does"},
              {by_first_keys, "the loop goes by the first 32 keys of a tile alone"},
              {by_longest, "the loop ends where rows would with the diagonal of the longest lengths"},

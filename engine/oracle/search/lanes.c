@@ -2,7 +2,8 @@
    column. A reduction that lacks the shuffles over such bits stays within columns that agree in them, so that
      P    stands on the maximum of the columns that agree with its own; or, where the shuffles go down, of those of its
           own lane and of the ones behind it
-     m, l are those of the columns that agree with the row: each row has the value of another lane
+     m, l are those of the columns that agree with the row: each row has the value of another lane; or a shuffle asks
+          the lane of another row, which has the same columns of that one
      O, LSE are made with the sum of l over some of its lanes.
    What a rule gives, and its words. */
 #include "engine/oracle/search/rule.h"
@@ -20,15 +21,35 @@ int lane_bits_of(int x, struct lane_bits b)
     return x >> b.first & ((1 << b.n) - 1);
 }
 
-/* Scores of the columns whose bits are `value` (value -1: those of the row), -inf elsewhere, in search->operand. */
-static void own_scores(const struct search *search, const struct rule *rule, const struct sample_tile *t, int value)
+/* In search->operand: of the columns whose bits are `value` (value -1: those of the row) what `from` has of its own row
+   and of the partner, if there is one: the larger, or the sum. Elsewhere `nothing`. */
+static void own_columns(const struct search *search, const struct rule *rule, const struct sample_tile *t, int value,
+                        const double *from, bool sums)
 {
+    const struct lane_bits lanes = rule->lanes;
+    const size_t cols = (size_t)t->x.cols;
     for (int r = 0; r < t->c->in_q.rows; r++)
         for (int col = 0; col < t->x.cols; col++) {
-            const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const int lane = lane_bits_of(col, rule->lanes), wanted = value < 0 ? lane_bits_of(r, rule->lanes) : value;
-            const bool own = lane == wanted || (rule->lanes.down && lane > wanted);
-            search->operand[i] = own ? t->x.s.value[i] : -INFINITY;
+            const size_t i = (size_t)r * cols + (size_t)col;
+            const int lane = lane_bits_of(col, lanes), wanted = value < 0 ? lane_bits_of(r, lanes) : value;
+            const int partner = r ^ lanes.partner;
+            const bool own = lane == wanted || (lanes.down && lane > wanted);
+            double x = own ? from[i] : sums ? 0 : -INFINITY;
+            if (own && partner != r && partner < t->c->in_q.rows) {
+                const double other = from[(size_t)partner * cols + (size_t)col];
+                x = sums ? x + other : fmax(x, other);
+            }
+            search->operand[i] = x;
+        }
+}
+
+/* What a partner has that the tile lacks is not known. */
+static void forget_partners(const struct rule *rule, const struct sample_tile *t, double *want, double *bound)
+{
+    for (int r = 0; r < t->rows; r++)
+        if ((r ^ rule->lanes.partner) >= t->c->in_q.rows) {
+            want[r] = NAN;
+            bound[r] = INFINITY;
         }
 }
 
@@ -37,7 +58,7 @@ static void maximum_of_lanes(struct search *search, const struct rule *rule, con
 {
     struct oracle_case c = *t->c;
     struct operands x = t->x;
-    own_scores(search, rule, t, value);
+    own_columns(search, rule, t, value, t->x.s.value, false);
     x.s.value = search->operand;
     x.pad_cols = 0;
     c.conventions.m_policy = ASC_M_RUNNING;
@@ -68,13 +89,10 @@ static bool lanes_of_l(struct search *search, const struct rule *rule, const str
                        double *bound)
 {
     struct operands x = t->x;
-    for (int r = 0; r < t->rows; r++)
-        for (int col = 0; col < x.cols; col++) {
-            const size_t i = (size_t)r * (size_t)x.cols + (size_t)col;
-            search->operand[i] = lane_bits_of(col, rule->lanes) == lane_bits_of(r, rule->lanes) ? t->x.l_p.value[i] : 0;
-        }
+    own_columns(search, rule, t, rule->lanes.always, t->x.l_p.value, true);
     x.l_p.value = search->operand;
     search_formula(search, t, &x, want, bound);
+    forget_partners(rule, t, want, bound);
     return true;
 }
 
@@ -88,15 +106,18 @@ static const struct matrix *last_lanes(const struct sample_tile *t)
     return l->data && l->cols > 1 && l->cols == c->conventions.l_lanes ? l : NULL;
 }
 
-/* The sum that an element meets: that of its place's lane (the column of O, the row of LSE), or of one lane, always. */
+/* The sum that an element meets: that of its place's lane (the column of O, the row of LSE), or of one lane, always;
+   and the partner's. */
 static double sum_met(const struct matrix *lanes, const struct rule *rule, int r, int place)
 {
+    const int partner = r ^ rule->lanes.partner;
     const int lane =
         rule->lanes.always >= 0 ? rule->lanes.always : place >> rule->lanes.shift & ((1 << rule->lanes.low) - 1);
     double l = 0;
     for (int i = 0; i < lanes->cols; i++)
         if (lane_bits_of(i, rule->lanes) == lane_bits_of(lane, rule->lanes))
-            l += dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i));
+            l += dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i)) +
+                 (partner != r ? dtype_load(lanes->dtype, lanes->data, (size_t)(partner * lanes->row_stride + i)) : 0);
     return rule->weight * l;
 }
 
@@ -112,6 +133,11 @@ static bool lanes_of_output(const struct search *search, const struct rule *rule
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
     for (size_t i = 0; i < sample_cells(t); i++) {
         const int r = (int)(i / (size_t)t->cols), place = is_lse ? r : (int)(i % (size_t)t->cols);
+        if ((r ^ rule->lanes.partner) >= t->c->in_q.rows) {
+            want[i] = NAN;
+            bound[i] = INFINITY;
+            continue;
+        }
         const double l = sum_met(lanes, rule, r, place), loose = bound_gamma(lanes->cols) * l;
         if (!(l > loose) || !isfinite(want[i]))
             continue;
@@ -133,7 +159,8 @@ bool lanes_forward(struct search *search, const struct rule *rule, const struct 
 {
     switch (search->sample->channel) {
     case asc_m:
-        maximum_of_lanes(search, rule, t, -1, want, bound);
+        maximum_of_lanes(search, rule, t, rule->lanes.always, want, bound);
+        forget_partners(rule, t, want, bound);
         return true;
     case asc_p:
         return lanes_of_p(search, rule, t, want, bound);
@@ -156,8 +183,10 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
 {
     const char *stage = channel_label(s->channel);
     const int n = 1 << rule->lanes.n, lanes = s->tiles[0].c->conventions.l_lanes;
-    char same[64];
+    char same[64], partner[64] = "";
     lane_bits_words(rule->lanes, "c", same, sizeof same);
+    if (rule->lanes.partner)
+        snprintf(partner, sizeof partner, ", and of as many of row r ^ %d", rule->lanes.partner);
     if (s->channel == asc_p && rule->lanes.down)
         snprintf(
             out, bytes,
@@ -167,9 +196,12 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
         snprintf(out, bytes, "P stands on the maximum of its own lanes' columns alone, those with the same %s", same);
     else if (s->channel >= asc_o)
         snprintf(out, bytes,
-                 rule->weight == 1 ? "%s is made with the l of %d of %d lanes%s"
-                                   : "%s is made with the l of %d of %d lanes%s, %g times",
-                 stage, lanes / n, lanes, rule->lanes.always < 0 ? ", each its own" : "", rule->weight);
+                 rule->weight == 1 ? "%s is made with the l of %d of %d lanes%s%s"
+                                   : "%s is made with the l of %d of %d lanes%s%s, %g times",
+                 stage, lanes / n, lanes, rule->lanes.always < 0 ? ", each its own" : "", partner, rule->weight);
+    else if (rule->lanes.partner)
+        snprintf(out, bytes, "%s of row r takes in the columns c with %s = %d alone, its own and those of row r ^ %d",
+                 stage, same, rule->lanes.always, rule->lanes.partner);
     else
         snprintf(out, bytes, "%s of row r takes in the columns c of one lane alone, those with %s = r%s", stage, same,
                  same + 1);

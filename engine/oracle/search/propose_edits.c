@@ -526,25 +526,22 @@ static void propose_bits(struct search *search, int all, int least, int most, st
         }
 }
 
-void propose_lanes(struct search *search)
+/* A shuffle asks another row's lane, which has the same columns. */
+static void propose_partners(struct search *search, int all, struct rule rule)
 {
-    enum { MOST_BITS = 5, SHIFTS = 8 };
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const enum asc_channel ch = search->sample->channel;
-    struct rule rule = rule_new(RULE_LANES);
-    rule.cost = 6;
-    rule.lanes.always = -1;
-    if (ch == asc_m || ch == asc_p || ch == asc_l) {
-        /* Of two lanes alone, one is a half of the keys: a rule of keys. */
-        propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
-        rule.lanes.down = true;
-        if (ch == asc_p)
-            propose_bits(search, bits_below(c->bc), 2, MOST_BITS, rule);
-        return;
-    }
-    const int all =
-        (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
-    rule.cost = 8;
+    enum { MOST_BITS = 2 };
+    const int rows = search->sample->tiles[0].c->in_q.rows;
+    rule.cost += 3;
+    for (rule.lanes.partner = 1; rule.lanes.partner < rows; rule.lanes.partner *= 2)
+        for (int n = 1; n <= MOST_BITS; n++)
+            for (rule.lanes.always = 0; rule.lanes.always < 1 << n; rule.lanes.always++)
+                propose_bits(search, all, n, n, rule);
+}
+
+/* Which of `all` bits of l's lanes meet in an output. */
+static void propose_lanes_of_l(struct search *search, int all, struct rule rule)
+{
+    enum { SHIFTS = 8 };
     for (int lane = 0; lane < 1 << all && all; lane++) {
         rule.lanes.always = lane;
         propose_bits(search, all, 1, all, rule);
@@ -556,4 +553,31 @@ void propose_lanes(struct search *search)
             rule.lanes.low = low;
             propose_bits(search, all, 1, all, rule);
         }
+}
+
+void propose_lanes(struct search *search)
+{
+    enum { MOST_BITS = 5 };
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const enum asc_channel ch = search->sample->channel;
+    struct rule rule = rule_new(RULE_LANES);
+    rule.cost = 6;
+    rule.lanes.always = -1;
+    if (ch == asc_m || ch == asc_p || ch == asc_l) {
+        /* Of two lanes alone, one is a half of the keys: a rule of keys. */
+        propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
+        if (ch != asc_p)
+            propose_partners(search, bits_below(c->bc), rule);
+        rule.lanes.down = true;
+        if (ch == asc_p)
+            propose_bits(search, bits_below(c->bc), 2, MOST_BITS, rule);
+        return;
+    }
+    const int all =
+        (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
+    rule.cost = 8;
+    propose_lanes_of_l(search, all, rule);
+    rule.cost += 3;
+    for (rule.lanes.partner = 1; rule.lanes.partner < c->in_q.rows && all; rule.lanes.partner *= 2)
+        propose_lanes_of_l(search, all, rule);
 }

@@ -194,9 +194,11 @@ struct turned {
 };
 
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
-   that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. */
+   that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. Of m and l those that agree
+   with the row; or, of a shuffle that asks another row's lane, the columns of one lane, `always`, of row r and of row
+   r ^ partner (0: none). */
 struct lane_bits {
-    int first, n, shift, low, always;
+    int first, n, shift, low, always, partner;
     bool down; /* of P: columns of the lanes behind its own are in it too */
 };
 
