@@ -9,7 +9,8 @@
 #ifdef ASC_NVCC
 #define ASC_DEVICE __device__ __forceinline__
 /* What a probe does once it records is called, not inlined: a kernel whose probes are compiled in but have nothing to
-   record keeps its registers, and compiles faster. */
+   record keeps its registers, and compiles faster. In what is called no lane may branch where another does not: ptxas
+   takes the warp for diverged from there on, and the kernel's own shuffles and loops pay for it. */
 #define ASC_CALLED static __device__ __attribute__((noinline))
 #define ASC_CONSTANT __constant__
 #define ASC_CONSTEXPR __host__ __device__ constexpr
@@ -554,7 +555,9 @@ ASC_DEVICE void asc_record_shared(asc_visit &visit, int rows, int cols, int thre
 ASC_CALLED void asc_count(uint64_t *counter, uint32_t n)
 {
 #ifdef ASC_NVCC
-    atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
+    /* atomicAdd() would have the warp add up first, and branch. */
+    if (n)
+        asm volatile("red.global.add.u64 [%0], %1;" ::"l"(counter), "l"(static_cast<uint64_t>(n)) : "memory");
 #else
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 #endif
@@ -571,42 +574,43 @@ ASC_DEVICE uint64_t asc_clock()
 #endif
 }
 
-/* Ends a visit: the stamp comes after the values, so a visit that died half way has none. */
-ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv)
+/* Ends a visit: the stamp comes after the values, so a visit that died half way has none. All lanes present write it,
+   of several groups of a diverged warp any may be the last. */
+ASC_CALLED void asc_stamp(int channel, int32_t slot, int32_t kv, bool there = true)
 {
     const asc_stamp_map &map = asc_state.stamp[channel];
-    const uint32_t thread = asc_thread(), warp = thread / 32;
-    if (warp >= static_cast<uint32_t>(asc_state.warps))
-        return;
+    const uint32_t warp = asc_thread() / 32;
     unsigned char *const tile =
         asc_state.stamps + map.offset + slot * map.slot_stride + (asc_per_kv(channel) ? kv : 0) * map.kv_stride;
-#ifdef ASC_NVCC
-    /* One lane for each tile that the lanes present record; with several groups of a diverged warp any of them may
-       win. */
-    const unsigned same = __match_any_sync(__activemask(), reinterpret_cast<unsigned long long>(tile));
-    if (static_cast<uint32_t>(__ffs(static_cast<int>(same))) != thread % 32 + 1)
+    const uint64_t now = asc_clock();
+    if (there && warp < static_cast<uint32_t>(asc_state.warps))
+        reinterpret_cast<volatile uint64_t *>(tile)[warp] = now;
+}
+
+/* Nothing is lost as a rule: on the CPU that is asked before the call. On a GPU another branch costs the kernel more.
+ */
+ASC_DEVICE void asc_count_if(uint64_t *counter, uint32_t n)
+{
+#ifndef ASC_NVCC
+    if (!n)
         return;
 #endif
-    reinterpret_cast<volatile uint64_t *>(tile)[warp] = asc_clock();
+    asc_count(counter, n);
 }
 
 template <class Visit> ASC_DEVICE void asc_count_lost(int channel, const Visit &visit)
 {
-    if (visit.dropped)
-        asc_count(asc_state.dropped + channel, visit.dropped);
-    if (visit.mistyped)
-        asc_count(asc_state.mistyped + channel, visit.mistyped);
+    asc_count_if(asc_state.dropped + channel, visit.dropped);
+    asc_count_if(asc_state.mistyped + channel, visit.mistyped);
 #if ASC_MODE == 2
-    if (visit.unfed)
-        asc_count(asc_state.unfed + channel, visit.unfed);
+    asc_count_if(asc_state.unfed + channel, visit.unfed);
 #endif
 }
 
 ASC_DEVICE void asc_close(int channel, asc_place place, int32_t kv, const asc_visit &visit)
 {
     asc_count_lost(channel, visit);
-    if (visit.values)
-        asc_stamp(channel, place.slot, kv);
+    asc_stamp(channel, place.slot, kv, visit.values != nullptr);
     asc_checks_resume();
 }
 

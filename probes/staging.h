@@ -19,7 +19,18 @@ template <class Element> ASC_DEVICE uint32_t asc_element_offset(const asc_visit 
                : ASC_NOWHERE;
 }
 
-#ifdef ASC_NVCC
+#if defined(ASC_NVCC) && !ASC_BUILD
+/* Nobody makes the room in a program of the user's own: no code for it stands in their kernels. */
+ASC_DEVICE unsigned char *asc_stage_buffer(const unsigned char *)
+{
+    return nullptr;
+}
+
+template <class Element, class Row, class Col, class Value>
+ASC_DEVICE void asc_record_staged(asc_visit &, unsigned char *, int, Row, Col, Value)
+{
+}
+#elif defined(ASC_NVCC)
 
 #define ASC_WARP 0xffffffffu
 

@@ -57,7 +57,7 @@ static double median_launch(const Attention &a, int n)
 static double fsync_of(long bytes, const std::string &path)
 {
     const std::vector<char> piece(1 << 20, 1);
-    sleep(2);
+    sleep(1);
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     for (long at = 0; at < bytes; at += 1 << 20)
         if (write(fd, piece.data(), piece.size()) < 0)
