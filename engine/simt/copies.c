@@ -125,6 +125,16 @@ void simt_copy_wait(size_t groups_left)
         c->first = c->n = 0;
 }
 
+bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at)
+{
+    const struct copies *own = &w->copies[thread], *c = &w->copies[copier];
+    for (unsigned i = c->first; i < c->n; i++)
+        if ((uintptr_t)at - (uintptr_t)c->copy[i].to < c->copy[i].bytes)
+            return own->group > c->copy[i].group &&
+                   (own->first == own->n || own->copy[own->first].group > c->copy[i].group);
+    return false;
+}
+
 /* The array that it reads; NULL: none of the problem. */
 static const char *source_of(const struct copy *copy)
 {

@@ -2,6 +2,7 @@
 #ifndef SIMT_COPIES_H
 #define SIMT_COPIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct worker;
@@ -17,5 +18,8 @@ void copies_begin_launch(void);            /* forgets what has been reported */
 void copies_begin_block(struct worker *w); /* drops what nobody waited for */
 void copies_left(struct worker *w);        /* a thread returns: what it never waited for is reported */
 void copies_free(struct worker *w);
+/* Whether the thread has committed the group of the same number that the copier's copy to `at` is in, and waited for
+   it. false: also where no copy to `at` is under way. */
+bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at);
 
 #endif

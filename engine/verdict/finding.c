@@ -467,7 +467,8 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
     const struct rule *rule = &found->rule[0];
     const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
-                      rule->kind == RULE_SUMMED || (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
+                      rule->kind == RULE_SUMMED || (rule->kind == RULE_VECTOR && rule->type != DTYPE_COUNT) ||
+                      (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
     if (found->n != 1 || !said || found->share < FINDING_WHOLE)
         *found = (struct explanation){0};
     found->cause = CAUSE_NONE;
@@ -587,6 +588,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     take_lines(testing, &declared, f);
     const bool is_open = f->cause == CAUSE_NONE && !f->declaration[0];
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
+    if (is_open && !event && !found.n)
+        event = reports_of_cache(testing->t, ch, f->first.slot, f->first.kv * testing->t->plan.bc + f->row);
     f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;
     if (!f->declaration[0] && !f->event && f->cause == found.cause) {
         take_explanation(testing, &found, f);

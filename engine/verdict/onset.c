@@ -167,21 +167,31 @@ static const char *sentence_of(const struct onset_root *r)
         finite = finite && (!(r->known & 1u << i) || isfinite(r->operand[i]));
     for (int i = 0; i < r->n_products; i++)
         finite = finite && isfinite(r->product[i].a) && isfinite(r->product[i].b);
+    /* What the kernel read in the place of an input nobody knows. */
+    if (r->origin == ORIGIN_UNKNOWN && r->channel <= asc_v)
+        return "unknown: its input is finite, and nothing known gives this";
     return r->origin == ORIGIN_UNKNOWN && !finite ? "unknown: nothing known gives this of its operands"
                                                   : origin_sentence(r->origin);
 }
 
+enum { REASON_MOST = 130 };
+
 void onset_reason_words(const struct judgement *j, const struct trace *t, const struct onset_root *r,
                         char out[ONSET_WORDS_BYTES])
 {
-    enum cause cause = CAUSE_NONE;
+    const struct finding *f = NULL;
     for (int i = 0; r->origin == ORIGIN_UNKNOWN && i < j->n_findings; i++)
         if (j->findings[i].channel == r->channel && !j->findings[i].loop)
-            cause = j->findings[i].cause;
-    const struct trace_event *event = cause == CAUSE_NONE ? event_of(j, t, r->origin, r->channel) : NULL;
+            f = &j->findings[i];
+    const enum cause cause = f ? f->cause : CAUSE_NONE;
+    const struct trace_event *event = f && f->event         ? &t->info.events[f->event - 1]
+                                      : cause == CAUSE_NONE ? event_of(j, t, r->origin, r->channel)
+                                                            : NULL;
     if (event)
         event_reason(event, out, ONSET_WORDS_BYTES);
-    else
+    if (event && strlen(out) > REASON_MOST) /* an example may go */
+        out[strcspn(out, ":")] = '\0';
+    if (!event)
         snprintf(out, ONSET_WORDS_BYTES, "%s", cause ? cause_sentence(cause) : sentence_of(r));
 }
 
@@ -192,8 +202,8 @@ void onset_words(const struct judgement *j, const struct trace *t, const struct 
     onset_place_words(t, r, place);
     onset_chain_words(&r->root, chain);
     onset_reason_words(j, t, &r->root, reason);
-    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.130s; %.96s", onset_value_word(r->root.value), place,
-             reason, chain);
+    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.*s; %.96s", onset_value_word(r->root.value), place,
+             REASON_MOST, reason, chain);
 }
 
 void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])

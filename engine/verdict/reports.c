@@ -216,7 +216,9 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
 {
     char lines[160];
     event_lines(e, 1, lines, sizeof lines);
-    if (e->line <= 0) /* all of it up to what follows from it */
+    if (e->kind == EVENT_CACHE) /* up to what else the cache shows */
+        snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ";"), e->text);
+    else if (e->line <= 0) /* all of it up to what follows from it */
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
     else if (e->kind == EVENT_NEVER_WAITED)
         snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
@@ -309,6 +311,19 @@ const struct trace_event *reports_in_slots(const struct trace *t, enum asc_chann
                 best = e;
         }
     return best;
+}
+
+const struct trace_event *reports_of_cache(const struct trace *t, enum asc_channel ch, int slot, int key)
+{
+    char name[32];
+    const struct asc_problem *p = &t->problem;
+    if ((ch != asc_k && ch != asc_v) || !p->new_keys || key < asc_cache_len(p, trace_slot_place(t, slot)[0]))
+        return NULL;
+    snprintf(name, sizeof name, "the cache of %s as", channel_label(ch));
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (t->info.events[i].kind == EVENT_CACHE && strstr(t->info.events[i].text, name))
+            return &t->info.events[i];
+    return NULL;
 }
 
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv)

@@ -38,6 +38,9 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
  */
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,
                                            bool (*in_slot)(const void *ctx, int slot), const void *ctx);
+/* What became of K or V of the keys that the kernel appends, if this key of a slot is one of them; NULL: nothing, or of
+   no other channel. */
+const struct trace_event *reports_of_cache(const struct trace *t, enum asc_channel ch, int slot, int key);
 /* Whether the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

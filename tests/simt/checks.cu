@@ -297,18 +297,20 @@ __global__ void unfilled_bytes(const uint8_t *from)
     sink[threadIdx.x] = from[threadIdx.x]; // at: unfilled-bytes
 }
 
-// wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait.
+// wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait; 5: one before it alone.
 __global__ void copies(int wrong)
 {
     __shared__ __align__(16) float x[128 * 4];
     __pipeline_memcpy_async(&x[threadIdx.x * 4], &source[threadIdx.x * 4], 16); // with: copies
     if (wrong != 2)
         __pipeline_commit();
+    if (wrong == 5)
+        __syncthreads();
     if (wrong != 1 && wrong != 3)
         __pipeline_wait_prior(0);
     if (wrong == 3)
         return;
-    if (wrong != 4)
+    if (wrong != 4 && wrong != 5)
         __syncthreads();
     sink[threadIdx.x] = x[(127 - threadIdx.x) * 4]; // at: copies
     if (wrong == 1)
@@ -587,6 +589,7 @@ extern "C" int simt_case(const char *name)
     CASE("copies-commit", copies, 1, 128, 0, 2)
     CASE("copies-return", copies, 1, 128, 0, 3)
     CASE("copies-barrier", copies, 1, 128, 0, 4)
+    CASE("copies-order", copies, 1, 128, 0, 5)
     CASE("group-lanes", group_lanes, 1, 64, 0, 0)
     CASE("group-reduce", group_lanes, 1, 64, 0, 2)
     CASE("clean-group-lanes", group_lanes, 1, 64, 0, 1)

@@ -72,9 +72,16 @@ static void draw(struct weighing *w, const struct sample_tile *t, size_t i, doub
     w->hit[usual] += gives(t, other, want, bound, w->nan) || t->got[other] == t->got[i];
 }
 
+/* A row behind all rows is zeros, and so is much that was stored for another reason. */
+static bool is_zero_by_chance(const struct rule *rule, double got)
+{
+    return rule->kind == RULE_ROWS && rule->channel <= asc_v && got == 0;
+}
+
 /* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. No
    number within any bound: the rule does not know. */
-static void label_tile(const struct search *search, const struct sample_tile *t, uint8_t *labels, struct weighing *w)
+static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
+                       uint8_t *labels, struct weighing *w)
 {
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double want = search->want[i], bound = search->bound[i];
@@ -85,7 +92,7 @@ static void label_tile(const struct search *search, const struct sample_tile *t,
         if (wrong && !given)
             labels[i] = LABEL_OUT;
         else if (wrong == given && tells(t, i, want, bound, w->nan)) /* not wrong: right, or as another rule says */
-            labels[i] = wrong ? LABEL_IN : LABEL_OUT;
+            labels[i] = !wrong ? LABEL_OUT : is_zero_by_chance(rule, t->got[i]) ? LABEL_SILENT : LABEL_IN;
         if (labels[i] == LABEL_IN)
             draw(w, t, i, want, bound);
     }
@@ -254,7 +261,7 @@ static struct count label_all(struct search *search, const struct rule *rule, st
             if (t->any_wrong == right)
                 continue;
             if (rule_forward(search, rule, t, search->want, search->bound))
-                label_tile(search, t, search->labels[i], w);
+                label_tile(search, rule, t, search->labels[i], w);
             else
                 label_nothing(t, search->labels[i]);
             for (int r = 0; r < t->rows && rule->region.some_rows; r++)

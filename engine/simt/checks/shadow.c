@@ -1,6 +1,7 @@
 /* Every byte of shared memory has a cell beside it: who wrote it last and who has read it since. */
 #include "engine/simt/checks/state.h"
 #include "engine/simt/checks/symbols.h"
+#include "engine/simt/copies.h"
 #include "engine/simt/shared.h"
 
 #include <stdio.h>
@@ -141,15 +142,21 @@ static __attribute__((noinline, cold)) void probe_race(struct checks *c, size_t 
         checks_who(c, writes ? self : thread, writer));
 }
 
+/* Where the thread has waited for its own copies of that time it is the barrier behind the wait that is missing: this
+   is held, and not told if the same places race, as they do where the other thread has waited first. */
 static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, bool write, uint32_t other,
                                                       uint32_t site, uint32_t other_site)
 {
-    if (!finding_count(c, EVENT_NEVER_WAITED, site, other_site))
+    const unsigned self = stamp_thread(c->stamp), copier = stamp_thread(other);
+    const bool holds = copies_waited(c->worker, self, copier, (const void *)(c->shared_begin + at));
+    const bool fresh = finding_count(c, EVENT_NEVER_WAITED, site, other_site);
+    if (!fresh && !(!holds && finding_is_held(c, EVENT_NEVER_WAITED, site, other_site)))
         return;
     char place[PLACE_BYTES], who[WHO_BYTES];
-    finding_tell(c, EVENT_NEVER_WAITED, site, other_site, stamp_thread(c->stamp),
-                 "%s %s while a cp.async of %s to it is in flight: no thread has waited for it",
-                 write ? "writes" : "reads", place_of(c, at, place), checks_who(c, stamp_thread(other), who));
+    (holds ? finding_hold
+           : finding_tell)(c, EVENT_NEVER_WAITED, site, other_site, self,
+                           "%s %s while a cp.async of %s to it is in flight: no thread has waited for it",
+                           write ? "writes" : "reads", place_of(c, at, place), checks_who(c, copier, who));
 }
 
 static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, bool write, uint32_t site)

@@ -328,6 +328,7 @@ static void copies_under_way(void **state)
     expect("copies", "never-waited", "copies", "no thread has waited for it");
     expect("copies-commit", "never-waited", "copies", NULL);
     expect("copies-barrier", "race", "copies", NULL);
+    expect("copies-order", "race", "copies", NULL);
     expect("copy-over", "race", "copy-over", NULL);
     expect("clean-copy-over", NULL, NULL, NULL);
 }
@@ -341,6 +342,22 @@ static void cooperative_groups(void **state)
     expect("clean-group-block", NULL, NULL, NULL);
     expect("group-copy", "never-waited", "group-copy", NULL);
     expect("clean-group-copy", NULL, NULL, NULL);
+}
+
+/* Each thread has waited for its copies: that one reads another's too early is no wait that is missing. */
+static void a_barrier_stands_before_the_wait(void **state)
+{
+    (void)state;
+    struct output out;
+    for (int i = 0; i < BUILDS; i++) {
+        char command[160];
+        if (!builds[i].there)
+            continue;
+        snprintf(command, sizeof command, DIR "/%s copies-order 2>&1", builds[i].compiler);
+        run(command, &out);
+        if (strstr(out.text, "never-waited"))
+            fail_msg("%s: %s", command, out.text);
+    }
 }
 
 static void a_thread_returns_before_its_copies(void **state)
@@ -476,6 +493,7 @@ int main(void)
         cmocka_unit_test(outputs),
         cmocka_unit_test(copies_under_way),
         cmocka_unit_test(cooperative_groups),
+        cmocka_unit_test(a_barrier_stands_before_the_wait),
         cmocka_unit_test(a_thread_returns_before_its_copies),
         cmocka_unit_test(matrices_of_a_warp),
         cmocka_unit_test(misaligned_vectors),
