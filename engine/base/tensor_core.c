@@ -237,6 +237,12 @@ void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, c
         take(&from, o, panel);
 }
 
+struct tensor_core_operand tensor_core_rows(const struct tensor_core_operand *o, int first, int n)
+{
+    const ptrdiff_t panel = first / PANEL, values = panel * PANEL * o->k;
+    return (struct tensor_core_operand){n, o->k, o->value + values, o->exponent + values, o->range + 2 * panel};
+}
+
 /* Where two rows of A and one panel of B lie; a steps by PANEL from k to k. */
 struct strip {
     const float *a, *b;

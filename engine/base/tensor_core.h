@@ -56,6 +56,9 @@ size_t tensor_core_room(int rows, int k); /* bytes that tensor_core_take needs, 
 void tensor_core_take(struct tensor_core_operand *o, void *room, enum dtype t, const void *data, int rows, int k,
                       ptrdiff_t row_stride, ptrdiff_t k_stride);
 
+/* Rows first .. first + n - 1 of an operand, first a multiple of 8. */
+struct tensor_core_operand tensor_core_rows(const struct tensor_core_operand *o, int first, int n);
+
 /* d[i * ldd + j] = c[i * ldc + j] + sum over k of a[i][k] b[j][k]. c NULL: +0; d may be c. */
 void tensor_core_product(enum tensor_core model, const struct tensor_core_operand *a,
                          const struct tensor_core_operand *b, const float *c, ptrdiff_t ldc, float *d, ptrdiff_t ldd);

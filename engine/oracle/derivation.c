@@ -153,7 +153,7 @@ static void put_tensor_core(struct walk *w, enum asc_channel ch)
     way = fits ? f->way[__builtin_ctz(fits)] : ways[0];
     void *sums = w->work->core.sums, *out = w->work->core.out;
     product_sum(w->s, &product, &way, sums);
-    product_finish(w->s, &way, sums, out);
+    product_finish(w->s, &product, &way, sums, out);
     snprintf(name, sizeof name, "%s gives", tensor_core_name(way.model));
     put_step(w, name, fits ? "this run's tensor core, bit for bit" : "a tensor core that the declaration covers",
              (double)((const float *)out)[w->at], NAN);

@@ -119,7 +119,7 @@ static const float *way_values(struct judge_scratch *s, const struct product *pr
     void *sums = s->core.sums, *out = s->core.out;
     if (last < 0 || !product_shares(&f->way[last], &f->way[w]))
         product_sum(s, product, &f->way[w], sums);
-    product_finish(s, &f->way[w], sums, out);
+    product_finish(s, product, &f->way[w], sums, out);
     return out;
 }
 
@@ -134,6 +134,7 @@ static void add_block(struct fingerprint_stage *f, const struct oracle_case *c, 
     if (product_take(c, s, ch, &product) != 0)
         return;
     f->blocks++;
+    product = product_block(&product, b.row, b.col, b.rows, b.cols);
     for (int w = 0; w < f->n; w++) {
         const float *out = way_values(s, &product, f, w, w - 1);
         for (int i = 0; i < b.rows * b.cols; i++)

@@ -325,7 +325,14 @@ static int take_u(const struct oracle_case *c, struct judge_scratch *s, struct p
 int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out)
 {
     out->ch = ch;
+    out->row = out->col = 0;
     return ch == asc_s ? take_s(c, s, out) : take_u(c, s, out);
+}
+
+struct product product_block(const struct product *whole, int row, int col, int rows, int cols)
+{
+    return (struct product){whole->ch, tensor_core_rows(&whole->a, row, rows), tensor_core_rows(&whole->b, col, cols),
+                            row, col};
 }
 
 static float to_half(float x)
@@ -365,32 +372,39 @@ static float fused(const struct judge_scratch *s, const struct product_way *way,
     return result(way, fmaf(alpha, before, sum));
 }
 
+/* Where the product's row r begins in the result. */
+static int row_begin(const struct judge_scratch *s, const struct product *p, int r)
+{
+    return (p->row + r) * s->stage[p->ch].cols + p->col;
+}
+
 /* The first instruction's products, fused with the rescaling; then the others'. */
-static void sum_fused(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+static void sum_fused(const struct judge_scratch *s, const struct product *p, const struct product_way *way,
                       float *sums)
 {
-    const struct stage *stage = &s->stage[way->ch];
-    const int k = product->a.k, step = tensor_core_step(way->model), first = step < k ? step : k;
-    tensor_core_product_part(way->model, &product->a, &product->b, 0, first, NULL, 0, sums, stage->cols);
-    for (int i = 0; i < stage->rows * stage->cols; i++)
-        sums[i] = fused(s, way, i, sums[i]);
+    const int cols = s->stage[way->ch].cols, begin = row_begin(s, p, 0);
+    const int k = p->a.k, step = tensor_core_step(way->model), first = step < k ? step : k;
+    tensor_core_product_part(way->model, &p->a, &p->b, 0, first, NULL, 0, sums + begin, cols);
+    for (int r = 0; r < p->a.rows; r++)
+        for (int i = row_begin(s, p, r), end = i + p->b.rows; i < end; i++)
+            sums[i] = fused(s, way, i, sums[i]);
     if (first < k)
-        tensor_core_product_part(way->model, &product->a, &product->b, first, k - first, sums, stage->cols, sums,
-                                 stage->cols);
+        tensor_core_product_part(way->model, &p->a, &p->b, first, k - first, sums + begin, cols, sums + begin, cols);
 }
 
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums)
 {
-    const struct stage *stage = &s->stage[way->ch];
+    const int cols = s->stage[way->ch].cols, begin = row_begin(s, product, 0);
     const bool carries = way->ch == asc_u && way->join == PRODUCT_CARRIES;
     if (way->ch == asc_u && way->join == PRODUCT_FUSES) {
         sum_fused(s, product, way, sums);
         return;
     }
-    for (int i = 0; carries && i < stage->rows * stage->cols; i++)
-        sums[i] = rescaled(s, way, i);
-    tensor_core_product(way->model, &product->a, &product->b, carries ? sums : NULL, stage->cols, sums, stage->cols);
+    for (int r = 0; carries && r < product->a.rows; r++)
+        for (int i = row_begin(s, product, r), end = i + product->b.rows; i < end; i++)
+            sums[i] = rescaled(s, way, i);
+    tensor_core_product(way->model, &product->a, &product->b, carries ? sums + begin : NULL, cols, sums + begin, cols);
 }
 
 /* Whether the accumulator holds U itself. */
@@ -399,19 +413,21 @@ static bool carried(const struct product_way *way)
     return way->join == PRODUCT_CARRIES || way->join == PRODUCT_FUSES;
 }
 
-void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out)
+static float finished(const struct judge_scratch *s, const struct product_way *way, int i, float sum)
 {
-    const struct stage *stage = &s->stage[way->ch];
-    for (int i = 0; i < stage->rows * stage->cols; i++) {
-        if (way->ch == asc_s)
-            out[i] = result(way, result(way, sums[i] * factor(way, way->factor[0])) * factor(way, way->factor[1]));
-        else if (carried(way))
-            out[i] = sums[i];
-        else if (way->join == PRODUCT_ADDS)
-            out[i] = result(way, rescaled(s, way, i) + sums[i]);
-        else
-            out[i] = fused(s, way, i, sums[i]);
-    }
+    if (way->ch == asc_s)
+        return result(way, result(way, sum * factor(way, way->factor[0])) * factor(way, way->factor[1]));
+    if (carried(way))
+        return sum;
+    return way->join == PRODUCT_ADDS ? result(way, rescaled(s, way, i) + sum) : fused(s, way, i, sum);
+}
+
+void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                    const float *sums, float *out)
+{
+    for (int r = 0; r < product->a.rows; r++)
+        for (int i = row_begin(s, product, r), end = i + product->b.rows; i < end; i++)
+            out[i] = finished(s, way, i, sums[i]);
 }
 
 bool product_shares(const struct product_way *a, const struct product_way *b)

@@ -68,18 +68,23 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
 struct product {
     enum asc_channel ch;
     struct tensor_core_operand a, b;
+    int row, col; /* where a's and b's first rows stand in the result */
 };
+/* Of these rows and columns of the result alone, the first of each a multiple of 8. */
+struct product product_block(const struct product *whole, int row, int col, int rows, int cols);
 /* n numbers as f16, to nearest even, as dtype_store() gives them. false: not all are within the range of f16 (NaN is
    not), or, where none may be rounded, not all are f16 already; out then holds nothing that counts. */
 bool product_halves(const double *x, int n, bool rounds, uint16_t *out);
 
 int product_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch, struct product *out);
 
-/* What the tensor core gives, and what the kernel makes of it; both [rows][cols] of the channel. Ways that
+/* What the tensor core gives, and what the kernel makes of it; both [rows][cols] of the channel, of which the product's
+   are written. Ways that
    product_shares finds have the same sums. */
 void product_sum(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
                  float *sums);
-void product_finish(const struct judge_scratch *s, const struct product_way *way, const float *sums, float *out);
+void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,
+                    const float *sums, float *out);
 bool product_shares(const struct product_way *a, const struct product_way *b);
 
 #endif

@@ -1,4 +1,4 @@
-// A warp for each query, a lane for each key and for two columns: simple, and as slow as that.
+// A warp for each query, a lane for each key and for every 32nd column: simple, and as slow as that.
 #include "attention.h"
 #include "attnscope.h"
 
@@ -23,7 +23,7 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
     const __half *v = a.v + batch * a.sv.batch + kv_head * a.sv.head;
     const int ahead = a.causal ? a.kv_len - a.q_len : a.kv_len, last = query + ahead;
     const int tiles = (min(min(int(blockIdx.x + 1) * BR, a.q_len) + ahead, a.kv_len) + BC - 1) / BC;
-    float m = -INFINITY, l = 0, u[2] = {};
+    float m = -INFINITY, l = 0, u[D / 32] = {};
     for (int t = 0; t < tiles; t++) {
         const int key = t * BC + lane;
         float s = -INFINITY;
@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
             s = 0;
             for (int d = 0; d < D; d++)
                 s += __half2float(q[d]) * __half2float(k[key * a.sk.row + d]);
-            s *= 0.125f;
+            s *= D == 64 ? 0.125f : 0.08838834764831845f; // 1 / sqrt(D)
         }
         ASC_RECORD(s, t, i, 1, row, lane, s);
         const float before = m;
@@ -43,14 +43,14 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
         ASC_RECORD(p, t, i, 1, row, lane, p);
         l = l * alpha + over_warp(p, false);
         ASC_RECORD_ROW(l, t, row, lane == 0, l);
-        for (int c = 0; c < 2; c++)
+        for (int c = 0; c < D / 32; c++)
             u[c] *= a.mistake == 1 && t % 2 ? 1 : alpha;
         for (int j = 0; j < BC && t * BC + j < a.kv_len; j++) {
             const float weight = __shfl_sync(0xffffffffu, p, j);
-            for (int c = 0; c < 2; c++)
+            for (int c = 0; c < D / 32; c++)
                 u[c] += weight * __half2float(v[(t * BC + j) * a.sv.row + lane + 32 * c]);
         }
-        ASC_RECORD(u, t, c, 2, row, lane + 32 * c, u[c]);
+        ASC_RECORD(u, t, c, D / 32, row, lane + 32 * c, u[c]);
         if (a.mistake == 2 && t == 2 && head == 1 && query == 70)
             *reinterpret_cast<volatile float *>(a.lse + (int64_t(1) << 42)) = 1;
         if (a.mistake == 3 && t == 2 && head == 1)
@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(32 * BR) attend(Attention a)
                 ;
     }
     __half *o = a.o + batch * a.so.batch + head * a.so.head + query * a.so.row;
-    for (int c = 0; c < 2; c++)
+    for (int c = 0; c < D / 32; c++)
         o[lane + 32 * c] = __float2half(l > 0 ? u[c] / l : 0);
     if (lane == 0)
         a.lse[(int64_t(batch) * a.heads + head) * a.q_len + query] = l > 0 ? m + logf(l) : -INFINITY;

@@ -4,7 +4,10 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-constexpr int BR = 16, BC = 32, D = 64;
+#ifndef HEAD_DIM
+#define HEAD_DIM 64
+#endif
+constexpr int BR = 16, BC = 32, D = HEAD_DIM;
 
 struct Strides {
     int64_t batch, head, row;

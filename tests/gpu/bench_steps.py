@@ -278,19 +278,21 @@ def bounded(bench):
     return {"rows": rows}
 
 
-IN_PROCESS = ("2,8,2048", "1,8,512")  # (B,H,L), head_dim 64
+IN_PROCESS = (("2,8,2048", 64), ("2,8,2048", 128), ("1,8,512", 64))  # (B,H,L), head_dim
 
 
 def process(bench):
     """Capture in a process of its own: tests/capture/attention.cu without probes, with them, and recording."""
     flags = ["tests/capture/attention.cu", "-Iengine/capture", f"-L{ROOT}/build", "-lattnscope-capture", "-Xlinker",
              f"-rpath={ROOT}/build"]
-    programs = {mode: bench.compiled(f"capture-{mode}", "capture_times.cu", f"-DASC_MODE={mode}", *flags) for mode in (0, 1)}
     rows = []
     with tempfile.TemporaryDirectory(prefix="bench-gpu-") as folder:
-        for shape in IN_PROCESS[1:] if bench.quick else IN_PROCESS:
-            rows.append({"shape": f"{shape},64"} | {name: attempt(bench.ask, [programs[mode], shape, folder], 60)
-                                                    for name, mode in (("plain", 0), ("probes", 1))})
+        for shape, dim in IN_PROCESS[2:] if bench.quick else IN_PROCESS:
+            row = {"shape": f"{shape},{dim}"}
+            for name, mode in (("plain", 0), ("probes", 1)):
+                program = bench.compiled(f"capture-{mode}-{dim}", "capture_times.cu", f"-DASC_MODE={mode}", f"-DHEAD_DIM={dim}", *flags)
+                row[name] = attempt(bench.ask, [program, shape, folder], 60)
+            rows.append(row)
     return {"rows": rows}
 
 

@@ -17,16 +17,15 @@ static bool is_given(const struct judge_scratch *s, const struct oracle_case *c,
 
 /* The sums of a tile by tensor cores, in the scratch; c: the case, its accumulator as the rule has it. */
 static bool sum_by_core(struct judge_scratch *s, const struct oracle_case *c, const struct sample_tile *t,
-                        const struct product_way *way)
+                        const struct product_way *way, struct product *product)
 {
-    struct product product;
     scratch_tile(s, c, t->kv);
     s->at = t->x;
     s->stage[asc_p].recorded = is_given(s, c, asc_p);
     s->stage[asc_alpha].recorded = is_given(s, c, asc_alpha);
-    if (product_take(c, s, way->ch, &product) != 0)
+    if (product_take(c, s, way->ch, product) != 0)
         return false;
-    product_sum(s, &product, way, (float *)(void *)s->core.sums);
+    product_sum(s, product, way, (float *)(void *)s->core.sums);
     return true;
 }
 
@@ -46,11 +45,13 @@ static double sum_forward_in_d(const struct sample_tile *t, int r, int col, bool
  */
 static bool sum_scores(struct judge_scratch *s, int how, const struct sample_tile *t, double *want, double *bound)
 {
+    struct product product;
     const struct oracle_case *c = t->c;
     const struct product_way way = {.ch = asc_s, .model = TENSOR_CORE_H100_F16, .factor = {1, 1}};
     const double factor = values_factor(c->conventions.s_unit, c->scale) / values_fold(c);
     const double unit = 4 * product_rounding(c->conventions.acc_s) * BOUND_SLACK;
-    if (c->softcap > 0 || (how == 2 && (c->conventions.acc_s != ASC_ACC_MMA_F16 || !sum_by_core(s, c, t, &way))))
+    if (c->softcap > 0 ||
+        (how == 2 && (c->conventions.acc_s != ASC_ACC_MMA_F16 || !sum_by_core(s, c, t, &way, &product))))
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const int r = (int)(i / (size_t)t->cols), col = (int)(i % (size_t)t->cols);
@@ -164,15 +165,16 @@ bool sum_forward(struct search *search, const struct rule *rule, const struct sa
     struct judge_scratch *s = search->scratch;
     struct oracle_case c = *t->c;
     struct product_way ways[PRODUCT_WAYS];
+    struct product product;
     if (rule->share)
         return search->sample->channel == asc_s ? sum_scores_narrow(rule, t, want, bound)
                                                 : sum_weights(rule, t, want, bound);
     if (search->sample->channel == asc_s)
         return sum_scores(s, rule->keys.a, t, want, bound);
     c.conventions.acc_u = ASC_ACC_MMA_F16_F16;
-    if (rule->keys.a >= product_ways(&c, asc_u, ways) || !sum_by_core(s, &c, t, &ways[rule->keys.a]))
+    if (rule->keys.a >= product_ways(&c, asc_u, ways) || !sum_by_core(s, &c, t, &ways[rule->keys.a], &product))
         return false;
-    product_finish(s, &ways[rule->keys.a], (const float *)(void *)s->core.sums, (float *)(void *)s->core.out);
+    product_finish(s, &product, &ways[rule->keys.a], (const float *)(void *)s->core.sums, (float *)(void *)s->core.out);
     for (size_t i = 0; i < sample_cells(t); i++) {
         want[i] = (double)((const float *)(void *)s->core.out)[i];
         bound[i] = DBL_MIN; /* known to the bit, but no constant */
