@@ -103,7 +103,7 @@ Probes write into device memory, which is copied out when the kernel has ended, 
 of pinned memory beside what the copy engine moves: as many bytes from device memory into pinned memory, in the same run. Aim:
 90 %.
 
-""" + f"Measured {figures['machine']['date']}.\n\n"
+""" + measured(figures) + "\n\n"
     rows = []
     for row in figures["capture"]["rows"]:
         if "error" in row:
@@ -245,6 +245,11 @@ def printf_section(figures):
             commands(["nvcc -O3 -o printf_values tests/gpu/printf_values.cu", f"./printf_values {p['values']} >/dev/null"]))
 
 
+def measured(figures):
+    """When and on what: sections of several runs make one page."""
+    return f"Measured {figures['machine']['date']} on an {figures['machine']['gpu']}."
+
+
 def process_section(figures):
     if "error" in figures["process"]:
         return error_section("In your own process", figures, "process")
@@ -269,8 +274,8 @@ def process_section(figures):
                          seconds((best["end"] - best["fsync"]) / best["bytes"] * 1e9)])
     return ("## In your own process\n\n`tests/capture/attention.cu` with 7 probes, every value of every channel: `begin` copies the "
             "inputs and makes the\nmemory, `save` copies out and writes the trace into the page cache, `fsync` makes as many "
-            "bytes durable. The better of two\ncaptures of each kind. Aims: probes off 1.02 of plain at 2048 rows, 1.05 at 512; a GB in 350 ms from device memory, in 550 ms from "
-            "a guardian's.\n\n" +
+            "bytes durable. The better of two\ncaptures of each kind. Aims: probes off 1.02 of plain at 2048 rows, 1.05 at "
+            "512; a GB in 350 ms\nfrom device memory, in 550 ms from a guardian's. " + measured(figures) + "\n\n" +
             table(("(B,H,L,D)", "", "kernel", "of plain", "bytes", "begin", "save", "fsync", "save a GB"), rows) +
             commands(["nvcc -O3 -std=c++17 -arch=native -I. -Ibuild/include -Iengine/capture -DASC_MODE=1 -o capture_times "
                       "tests/gpu/capture_times.cu tests/capture/attention.cu -Lbuild -lattnscope-capture",
@@ -331,8 +336,8 @@ def rerun_section(figures):
                      seconds(median["kernel"])])
     return ("## From rerun to verdict\n\nOne session, the key that reruns pressed, nothing changed: until everything is "
             "judged and causes are found. Aim: under 100 ms\nat (1,8,512,64). `run` is all between asking the debuggee "
-            "and its answer, `kernel` the launch in it by CUDA events,\nrecording everything. "
-            f"Measured {figures['machine']['date']}.\n\n" +
+            "and its answer, `kernel` the launch in it by CUDA events,\nrecording everything. " +
+            measured(figures) + "\n\n" +
             table(("scenario", "verdict", "rerun", *PHASES.values(), "kernel"), rows) +
             commands(row["command"] for row in figures["rerun"]["rows"]))
 
