@@ -128,11 +128,14 @@ void simt_copy_wait(size_t groups_left)
 bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at)
 {
     const struct copies *own = &w->copies[thread], *c = &w->copies[copier];
-    for (unsigned i = c->first; i < c->n; i++)
-        if ((uintptr_t)at - (uintptr_t)c->copy[i].to < c->copy[i].bytes)
-            return own->group > c->copy[i].group &&
-                   (own->first == own->n || own->copy[own->first].group > c->copy[i].group);
-    return false;
+    unsigned i = c->first, k = own->first;
+    while (i < c->n && (uintptr_t)at - (uintptr_t)c->copy[i].to >= c->copy[i].bytes)
+        i++;
+    if (i == c->n || (own->group == 0 && own->n == 0))
+        return false;
+    while (k < own->n && own->copy[k].group != c->copy[i].group)
+        k++;
+    return k == own->n;
 }
 
 /* The array that it reads; NULL: none of the problem. */

@@ -18,8 +18,9 @@ void copies_begin_launch(void);            /* forgets what has been reported */
 void copies_begin_block(struct worker *w); /* drops what nobody waited for */
 void copies_left(struct worker *w);        /* a thread returns: what it never waited for is reported */
 void copies_free(struct worker *w);
-/* Whether the thread has committed the group of the same number that the copier's copy to `at` is in, and waited for
-   it. false: also where no copy to `at` is under way. */
+/* Whether the thread has no copy under way that is of the same group, by its number, as the copier's to `at`: it has
+   waited for its own, or the copier has run ahead of it. false: also where no copy to `at` is under way, or the thread
+   copies nothing. */
 bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at);
 
 #endif
