@@ -274,7 +274,8 @@ FRESH = (("blind-20", "when the search had given names to most of the list"),
          ("blind-20l", "by an author before those two, and not run until after both"),
          ("blind-20o", "by another author, after it had grown by what that showed"),
          ("blind-20p", "by one more author, after its false details had been mended"),
-         ("blind-20q", "by another author again, after it had grown by what that showed"))
+         ("blind-20q", "by another author again, after it had grown by what that showed"),
+         ("blind-20r", "by one more author, after it had grown by what that showed"))
 
 
 def fresh():
