@@ -38,6 +38,8 @@ struct matrix {
 enum {
     OTHER_BIAS_PREVIOUS_HEAD,
     OTHER_BIAS_NEXT_HEAD,
+    OTHER_BIAS_KV_HEAD,
+    OTHER_BIAS_KV_HEAD_IN_TURN,
     OTHER_BIAS_FIRST_HEAD,
     OTHER_BIAS_FIRST_BATCH, /* the same head of another sequence */
     OTHER_BIAS_PREVIOUS_BATCH,

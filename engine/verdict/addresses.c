@@ -37,6 +37,8 @@ enum reading {
     TABLE_AT,
     PAGE_NUMBER,
     PAGE_ROWS,
+    ROW_MASKED,
+    ROW_MODULO,
     BEGIN_NEXT,
     BEGIN_OTHERS,
     BEGIN_PREVIOUS,
@@ -46,7 +48,8 @@ enum reading {
 
 /* TABLE_OWN: the entry is batch * n + i for page i of a sequence, which has n pages. TABLE_PACKED: a sequence's entries
    begin behind those of the one before. TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch +
-   by_page * i + plus. PAGE_ROWS: a page has `rows` rows. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
+   by_page * i + plus. PAGE_ROWS: a page has `rows` rows; ROW_MODULO: for the row within it alone.
+   ROW_MASKED: that is row & (page size - 1). BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
 struct address {
     enum reading rule;
     int64_t by_batch, by_page, plus;
@@ -395,6 +398,11 @@ static int64_t read_at(const struct memory *m, const struct address *a, int batc
         entry = (int64_t)batch * m->table_pages + row / a->rows;
         at = entry >= entries ? -1 : p->page_table[entry] * size + row % a->rows;
         break;
+    case ROW_MASKED:
+    case ROW_MODULO:
+        at = p->page_table[(int64_t)batch * m->table_pages + i] * size +
+             (a->rule == ROW_MASKED ? row & (size - 1) : row % a->rows);
+        break;
     case BEGIN_NEXT:
         at = m->begin[batch + 1] + row;
         break;
@@ -578,6 +586,12 @@ static void say(const struct memory *m, const struct address *a, char out[ADDRES
                  "the page table is read at [batch][key / %d], with row key %% %d; a page has %d rows", a->rows,
                  a->rows, size);
         break;
+    case ROW_MASKED:
+        snprintf(out, ADDRESS_BYTES, "row key & %d of its page is read, in the place of key %% %d", size - 1, size);
+        break;
+    case ROW_MODULO:
+        snprintf(out, ADDRESS_BYTES, "row key %% %d of its page is read, in the place of key %% %d", a->rows, size);
+        break;
     case BEGIN_NEXT:
         snprintf(out, ADDRESS_BYTES, "a sequence is read from cu_seqlens_%c[batch + 1] on, where the next one begins",
                  own);
@@ -608,9 +622,10 @@ static int find_rule(const struct judgement *j, const struct memory *m, enum asc
 {
     const int rows[] = {m->t->plan.bc, m->p->page_size * 2, m->p->page_size / 2,
                         m->t->plan.br, m->p->page_size * 4, 16};
-    for (int rule = m->paged ? TABLE_OWN : BEGIN_NEXT; rule <= (m->paged ? PAGE_ROWS : BEGIN_STEPS); rule++)
-        for (size_t i = 0; i < (rule == PAGE_ROWS ? sizeof rows / sizeof *rows : 1); i++) {
-            struct address a = {.rule = (enum reading)rule, .rows = rule == PAGE_ROWS ? rows[i] : 1};
+    for (int rule = m->paged ? TABLE_OWN : BEGIN_NEXT; rule <= (m->paged ? ROW_MODULO : BEGIN_STEPS); rule++) {
+        const bool of_rows = rule == PAGE_ROWS || rule == ROW_MODULO;
+        for (size_t i = 0; i < (of_rows ? sizeof rows / sizeof *rows : 1); i++) {
+            struct address a = {.rule = (enum reading)rule, .rows = of_rows ? rows[i] : 1};
             const bool solved = rule == TABLE_AT || rule == PAGE_NUMBER || rule == BEGIN_STEPS;
             bool holds = a.rows > 0 && (!solved || solve(m, sights, n, &a)) && fits(m, &a, sights, n);
             if (holds && check(j, m, &a, ch, &holds) != 0)
@@ -620,6 +635,7 @@ static int find_rule(const struct judgement *j, const struct memory *m, enum asc
                 return 0;
             }
         }
+    }
     return 0;
 }
 

@@ -353,6 +353,8 @@ static void take_biases(const struct trace *t, const int32_t place[3], int rows,
     const float *bias = trace_tensor(t, 'b', &f32);
     const int others[OTHER_BIASES][2] = {[OTHER_BIAS_PREVIOUS_HEAD] = {batch, (head + heads - 1) % heads},
                                          [OTHER_BIAS_NEXT_HEAD] = {batch, (head + 1) % heads},
+                                         [OTHER_BIAS_KV_HEAD] = {batch, head / (heads / p->kv_heads)},
+                                         [OTHER_BIAS_KV_HEAD_IN_TURN] = {batch, head % p->kv_heads},
                                          [OTHER_BIAS_FIRST_HEAD] = {batch, 0},
                                          [OTHER_BIAS_FIRST_BATCH] = {0, head},
                                          [OTHER_BIAS_PREVIOUS_BATCH] = {(batch + batches - 1) % batches, head},

@@ -32,8 +32,8 @@ struct lookup {
     int32_t *table; /* owned, [mask + 1]: 1 + index of a row, by the hash of what it holds */
     size_t mask;
     const unsigned char *memory;
-    int64_t total, cols;
-    size_t element, bytes; /* of an element, of a row */
+    int64_t total, cols, looked_at; /* of a row's columns, the first so many: the rest may be overwritten */
+    size_t element, bytes;          /* of an element, of what is looked at of a row */
     int32_t count[AXES];
     struct steps right;
 };
@@ -82,7 +82,7 @@ static void take_tile(struct lookup *l, const struct tile *tile, const int32_t *
 static void look_up(struct lookup *l)
 {
     const int64_t step = l->cols % 8 ? 1 : 8;
-    for (int64_t at = 0; at + l->cols <= l->total; at += step) {
+    for (int64_t at = 0; at + l->looked_at <= l->total; at += step) {
         const int32_t *entry = entry_of(l, l->memory + (size_t)at * l->element);
         struct row *row = *entry ? &l->row[*entry - 1] : NULL;
         if (row)
@@ -141,6 +141,22 @@ struct rule {
     struct map map;
 };
 
+/* Whether a row that was found covers this place; of parts also where its other parts would be. */
+static bool is_taken(const struct lookup *l, int64_t at)
+{
+    if (l->looked_at == l->cols)
+        return bsearch(&at, l->taken, l->n, sizeof at, by_place) != NULL;
+    size_t low = 0;
+    for (size_t high = l->n; low < high;) {
+        const size_t middle = low + (high - low) / 2;
+        if (l->taken[middle] <= at - l->cols)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < l->n && l->taken[low] < at + l->cols;
+}
+
 /* A rule that sends lost rows to where no other row came says too little of them. Two blocks that store a row at once
    may leave a mixture: one in four is let pass. */
 static bool tells_lost(const struct lookup *l, const struct rule *rule)
@@ -154,7 +170,7 @@ static bool tells_lost(const struct lookup *l, const struct rule *rule)
         if (rule->axis >= 0 && (of[rule->axis] < 0 || of[rule->axis] >= l->count[rule->axis]))
             continue;
         const int64_t at = place_of(&rule->steps, of);
-        told += bsearch(&at, l->taken, l->n, sizeof at, by_place) != NULL;
+        told += is_taken(l, at);
     }
     return 4 * told >= 3 * l->n_lost;
 }
@@ -215,9 +231,14 @@ static void step_words(const struct lookup *l, int64_t step, char *out, size_t b
                  {kv_heads * rows, "kv_heads * q_len"},
                  {keys, "kv_len"},
                  {heads * keys, "heads * kv_len"}};
-    const char *name = NULL, *of = l->cols > 1 ? "head_dim" : "";
+    const char *name = NULL, *of = l->cols == 1 ? "" : p->head_dim_v == p->head_dim ? "head_dim" : "head_dim_v";
     for (size_t i = 0; i < sizeof known / sizeof known[0] && !name; i++)
         name = known[i].rows * l->cols == step ? known[i].name : NULL;
+    for (size_t i = 0; i < sizeof known / sizeof known[0] && !name && l->cols > 1; i++)
+        if (known[i].rows * p->head_dim == step) { /* as Q's rows lie */
+            name = known[i].name;
+            of = "head_dim";
+        }
     if (name && (name[0] || of[0]))
         snprintf(out, bytes, "%s%s%s = %lld", name, name[0] && of[0] ? " * " : "", of, (long long)step);
     else
@@ -407,6 +428,29 @@ static bool say_columns(const struct lookup *l, char *out, size_t bytes)
     return true;
 }
 
+/* Rows of all sequences one behind the other, where each has room for the longest. */
+static bool say_packed(const struct lookup *l, char *out, size_t bytes)
+{
+    const struct asc_problem *p = &l->t->problem;
+    bool by_head = p->batch > 1, by_row = by_head;
+    int64_t all = 0;
+    for (int b = 0; b < p->batch; b++)
+        all += asc_q_len(p, b);
+    for (size_t i = 0; i < l->n && (by_head || by_row); i++) {
+        const int32_t *of = l->row[i].of;
+        int64_t row = of[ROW];
+        for (int b = 0; b < of[BATCH]; b++)
+            row += asc_q_len(p, b);
+        by_head = by_head && l->row[i].at == (of[HEAD] * all + row) * l->cols;
+        by_row = by_row && l->row[i].at == (row * l->count[HEAD] + of[HEAD]) * l->cols;
+    }
+    if (by_head || by_row)
+        snprintf(out, bytes, "it is stored as %s%s",
+                 by_head ? "[heads][rows of all sequences]" : "[rows of all sequences][heads]",
+                 l->cols > 1 ? "[head_dim]" : "");
+    return by_head || by_row;
+}
+
 enum { FEWEST = 4 }; /* rows that are found, for a rule to be more than chance */
 
 static bool say(const struct lookup *l, char *out, size_t bytes)
@@ -415,6 +459,8 @@ static bool say(const struct lookup *l, char *out, size_t bytes)
     if (l->n < FEWEST || !moved(l))
         return false;
     const bool affine = find_steps(l, &steps);
+    if (l->t->problem.has_q_lens && !affine && say_packed(l, out, bytes))
+        return true;
     if (say_map(l, false, out, bytes) || (affine && say_steps(l, &steps, out, bytes)) || say_map(l, true, out, bytes))
         return true;
     if (affine)
@@ -431,13 +477,14 @@ static int64_t rows_recorded(const struct trace *t, enum asc_channel ch)
     return n;
 }
 
-static void set_up(struct lookup *l, const struct trace *t, enum asc_channel ch)
+static void set_up(struct lookup *l, const struct trace *t, enum asc_channel ch, int part)
 {
     const struct asc_problem *p = &t->problem;
     const struct problem_tensor tensor = problem_tensor(p, TENSOR_O);
     const struct asc_strides o = tensor.stride;
     l->t = t;
     l->cols = ch == asc_o ? tensor.cols : 1;
+    l->looked_at = l->cols / part;
     l->right = (struct steps){0, {o.batch, o.head, o.row}};
     if (ch == asc_lse)
         l->right = (struct steps){0, {(int64_t)p->heads * p->q_len, p->q_len, 1}};
@@ -445,10 +492,11 @@ static void set_up(struct lookup *l, const struct trace *t, enum asc_channel ch)
     l->count[HEAD] = p->heads;
     l->count[ROW] = p->q_len;
     l->total = l->right.of[BATCH] * p->batch;
-    l->bytes = (size_t)l->cols * l->element;
+    l->bytes = (size_t)l->looked_at * l->element;
 }
 
-bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t bytes)
+/* By the first of so many parts of each row. */
+static bool say_by_part(const struct trace *t, enum asc_channel ch, int part, char *out, size_t bytes)
 {
     struct lookup l = {0};
     enum dtype dtype = DTYPE_F32;
@@ -458,7 +506,7 @@ bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t 
     l.element = dtype_bytes(dtype);
     if (!l.memory || rows < FEWEST || rows > INT32_MAX / 4 || t->layout.channel[ch].dtype != (int)dtype)
         return false;
-    set_up(&l, t, ch);
+    set_up(&l, t, ch, part);
     while (entries < 2 * (size_t)rows)
         entries *= 2;
     l.mask = entries - 1;
@@ -471,7 +519,7 @@ bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t 
             take_tile(&l, &tile, trace_slot_place(t, slot));
     }
     if (said) {
-        said = say_columns(&l, out, bytes);
+        said = part == 1 && say_columns(&l, out, bytes);
         look_up(&l);
         said = said || (keep_found(&l) && say(&l, out, bytes));
     }
@@ -480,4 +528,12 @@ bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t 
     free(l.taken);
     free(l.table);
     return said;
+}
+
+bool stored_words(const struct trace *t, enum asc_channel ch, char *out, size_t bytes)
+{
+    enum { HALVES = 2, QUARTERS = 4 }; /* too short a pitch has each row overwritten by the next */
+    return say_by_part(t, ch, 1, out, bytes) ||
+           (ch == asc_o && t->problem.head_dim_v % 32 == 0 &&
+            (say_by_part(t, ch, HALVES, out, bytes) || say_by_part(t, ch, QUARTERS, out, bytes)));
 }

@@ -366,6 +366,8 @@ void score_say(const struct sample *s, const struct rule *rule, char *out, size_
 {
     static const char *const others[OTHER_BIASES] = {[OTHER_BIAS_PREVIOUS_HEAD] = "the head before",
                                                      [OTHER_BIAS_NEXT_HEAD] = "the next head",
+                                                     [OTHER_BIAS_KV_HEAD] = "head h / (heads / kv_heads), the kv head",
+                                                     [OTHER_BIAS_KV_HEAD_IN_TURN] = "head h mod kv_heads",
                                                      [OTHER_BIAS_FIRST_HEAD] = "head 0",
                                                      [OTHER_BIAS_FIRST_BATCH] = "the same head of batch 0",
                                                      [OTHER_BIAS_PREVIOUS_BATCH] = "the same head of the batch before",

@@ -12,6 +12,8 @@ double rule_rounded(const struct rule *rule, double x)
 {
     if (rule->limit > 0)
         return fmax(fmin(x, rule->limit), -rule->limit);
+    if (rule->limit < 0)
+        return fmax(x, -rule->limit);
     if (rule->type == DTYPE_I32)
         return rule->cuts ? trunc(x) : rint(x);
     const double nearest = bound_round(rule->type, x);

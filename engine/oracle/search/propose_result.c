@@ -208,6 +208,12 @@ static void propose_limits(struct search *search)
         if (rule.limit > 0 && isfinite(rule.limit))
             rule_try(search, &rule);
     }
+    /* An exponent that is held above a number: so is what masked keys weigh. */
+    struct rule floor = rule_new(RULE_ROUNDED);
+    floor.limit = -majority(search->sample);
+    floor.cost = CONSTANT_UNKNOWN_BITS;
+    if (search->sample->channel == asc_p && floor.limit < 0 && isfinite(floor.limit))
+        rule_try(search, &floor);
 }
 
 static void propose_stale(struct search *search)

@@ -156,14 +156,17 @@ static double bits_of_places(size_t in, size_t all)
 
 static bool is_constant(const struct rule *rule)
 {
-    return rule->kind == RULE_CONSTANT || rule->kind == RULE_SEEN || (rule->kind == RULE_ROUNDED && rule->limit > 0);
+    return rule->kind == RULE_CONSTANT || rule->kind == RULE_SEEN || (rule->kind == RULE_ROUNDED && rule->limit != 0);
 }
 
 /* Where a mask ends, and what a masked score is, are matters of places. A number that nobody knows stands for many
    others. */
 static int pairs_least(const struct rule *rule, const struct weighing *w)
 {
-    if (rule->kind == RULE_SEEN || rule->kind == RULE_UNGUARDED || (rule->kind == RULE_CONSTANT && w->masked == w->in))
+    const bool is_floor =
+        rule->kind == RULE_ROUNDED && rule->limit < 0; /* of masked keys, all of which weigh the same */
+    if (rule->kind == RULE_SEEN || rule->kind == RULE_UNGUARDED || is_floor ||
+        (rule->kind == RULE_CONSTANT && w->masked == w->in))
         return 0;
     if (rule->kind == RULE_HALF) /* of 16 codes a reading may concern two, under few scales of e8m0 */
         return PAIRS_OF_HALVES;

@@ -255,7 +255,9 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         break;
     case RULE_ROUNDED:
         rule_rounding(rule, row, sizeof row);
-        if (rule->limit > 0)
+        if (rule->limit < 0)
+            say_add(out, bytes, "%s is nowhere below %g, exp(%.4g)", stage, -rule->limit, log(-rule->limit));
+        else if (rule->limit > 0)
             say_add(out, bytes, "%s is cut off at %g", stage, rule->limit);
         else
             say_add(out, bytes, "%s is %s", stage, row);

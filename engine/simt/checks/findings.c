@@ -233,23 +233,11 @@ void findings_add(const struct findings *f)
             held[f->at[i].held - 1].times += f->at[i].times;
 }
 
-/* A copy that another thread reads too early, and for which its own has waited at times: what lacks is the barrier. */
-static bool is_race(const struct simt_report *r)
-{
-    const struct place here = place_of(&r->stack), other = place_of(&r->other_stack);
-    for (unsigned i = 0; i < n_told && r->kind == EVENT_NEVER_WAITED; i++)
-        if (told[i].kind == EVENT_RACE && same_place(&told[i].here, &here) && same_place(&told[i].other, &other))
-            return true;
-    return false;
-}
-
 void findings_end_launch(void)
 {
     for (unsigned i = 0; i < n_held; i++) {
         struct held *h = &held[i];
         bool fresh;
-        if (is_race(&h->report))
-            continue;
         number(&h->report, &fresh);
         if (fresh)
             report_send(&h->report, &h->who);

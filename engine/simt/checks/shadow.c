@@ -25,8 +25,12 @@ static void say_race(const struct checks *c, size_t at, bool write, unsigned sel
         snprintf(which, sizeof which, "another lane of its warp");
     else
         checks_who(c, thread, which);
-    snprintf(text, 400, "%s %s %s, which %s has %s; nothing orders them", checks_who(c, self, own),
-             write ? "writes" : "reads", place_of(c, at, place), which, other_wrote ? "written" : "read");
+    const bool copies = other_wrote && (other & STAMP_KIND) == WROTE_ASYNC;
+    snprintf(text, 400, "%s %s %s, which %s %s; nothing orders them", checks_who(c, self, own),
+             write ? "writes" : "reads", place_of(c, at, place), which,
+             copies        ? "copies to by cp.async"
+             : other_wrote ? "has written"
+                           : "has read");
 }
 
 static struct mixture *mixture_of(struct checks *c, uint32_t reader, uint32_t writer)
@@ -142,21 +146,21 @@ static __attribute__((noinline, cold)) void probe_race(struct checks *c, size_t 
         checks_who(c, writes ? self : thread, writer));
 }
 
-/* Where the thread has waited for its own copies of that time it is the barrier behind the wait that is missing: this
-   is held, and not told if the same places race, as they do where the other thread has waited first. */
+/* Where the thread has no copies of that time under way itself it is not the wait that is missing, but a barrier. */
 static __attribute__((noinline, cold)) void under_way(struct checks *c, size_t at, bool write, uint32_t other,
                                                       uint32_t site, uint32_t other_site)
 {
     const unsigned self = stamp_thread(c->stamp), copier = stamp_thread(other);
-    const bool holds = copies_waited(c->worker, self, copier, (const void *)(c->shared_begin + at));
-    const bool fresh = finding_count(c, EVENT_NEVER_WAITED, site, other_site);
-    if (!fresh && !(!holds && finding_is_held(c, EVENT_NEVER_WAITED, site, other_site)))
-        return;
     char place[PLACE_BYTES], who[WHO_BYTES];
-    (holds ? finding_hold
-           : finding_tell)(c, EVENT_NEVER_WAITED, site, other_site, self,
-                           "%s %s while a cp.async of %s to it is in flight: no thread has waited for it",
-                           write ? "writes" : "reads", place_of(c, at, place), checks_who(c, copier, who));
+    if (copies_waited(c->worker, self, copier, (const void *)(c->shared_begin + at))) {
+        race(c, at, write, other, true, site, other_site);
+        return;
+    }
+    if (!finding_count(c, EVENT_NEVER_WAITED, site, other_site))
+        return;
+    finding_tell(c, EVENT_NEVER_WAITED, site, other_site, self,
+                 "%s %s while a cp.async of %s to it is in flight: no thread has waited for it",
+                 write ? "writes" : "reads", place_of(c, at, place), checks_who(c, copier, who));
 }
 
 static __attribute__((noinline, cold)) void outside(struct checks *c, size_t at, bool write, uint32_t site)
