@@ -88,6 +88,10 @@
 #ifndef ASC_BUILD
 #define ASC_BUILD 0
 #endif
+/* 1: launches make room in shared memory for the window of probes/staging.h. */
+#ifndef ASC_STAGING
+#define ASC_STAGING ASC_BUILD
+#endif
 
 /* attnscope builds for one run, and recompiles at every change: a kernel that asks which of its instances that run can
    need is built several times faster.

@@ -73,7 +73,8 @@ static int asc_module_stage(const uint32_t window[2])
     }
     return static_cast<int>(status);
 }
-static asc_module asc_module_here = {ASC_ABI_VERSION, asc_module_bind, asc_module_stage, nullptr};
+static asc_module asc_module_here = {ASC_ABI_VERSION, asc_module_bind, ASC_STAGING ? asc_module_stage : nullptr,
+                                     nullptr};
 #else
 static asc_module asc_module_here = {ASC_ABI_VERSION, asc_module_bind, nullptr, nullptr};
 #endif

@@ -3,7 +3,8 @@
    25, and single floats apart (the accumulators of mma.sync, a row per lane) 2 to 3. So each warp has a window of
    shared memory behind the kernel's own, lays its values there as the tile has them, and sends the window line by line.
    A debuggee's launches make the room (engine/gpu/launches.c); without it, in a diverged warp and where lanes work on
-   different tiles, values go out as they are. */
+   different tiles, values go out as they are. It is twice as much code, and its shuffles cost a kernel registers even
+   where nothing is recorded: only builds whose probes write to pinned memory have it (ASC_STAGING). */
 #ifndef ASC_STAGING_H
 #define ASC_STAGING_H
 
@@ -19,8 +20,7 @@ template <class Element> ASC_DEVICE uint32_t asc_element_offset(const asc_visit 
                : ASC_NOWHERE;
 }
 
-#if defined(ASC_NVCC) && !ASC_BUILD
-/* Nobody makes the room in a program of the user's own: no code for it stands in their kernels. */
+#if defined(ASC_NVCC) && !ASC_STAGING
 ASC_DEVICE unsigned char *asc_stage_buffer(const unsigned char *)
 {
     return nullptr;

@@ -142,6 +142,8 @@ int build_collect_arguments(struct build_job *job, struct err *err)
     build_add(job, "-DASC_BUILD=1");
     if (job->request->writers && job->request->backend == BACKEND_GPU)
         build_add(job, "-DASC_WRITERS=1");
+    if (job->request->backend == BACKEND_GPU)
+        build_add(job, job->request->staging ? "-DASC_STAGING=1" : "-DASC_STAGING=0");
     /* Only where it changes anything, or every shape would be a build of its own. */
     if (job->request->head_dim > 0 && asks_for_instance(job->out->source, job->request->kernel, HEADER_DEPTH)) {
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);

@@ -97,6 +97,7 @@ struct build_request {
     const char *flags;
     enum probes probes;
     bool writers; /* probes say who records an element; those of a CPU build do so always */
+    bool staging; /* of a GPU build: probes are quick in pinned memory (probes/staging.h), slower elsewhere */
     enum backend backend;
     const struct gpu_device *gpu; /* borrowed; BACKEND_GPU: what is built for */
     enum gpu_debug debug;

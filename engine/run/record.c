@@ -262,6 +262,7 @@ static int ask_build(const struct runner_paths *paths, const struct scenario *sc
                                       .flags = scenario->flags,
                                       .probes = probes,
                                       .writers = scenario->capture.writers == WRITERS_ON,
+                                      .staging = (enum memory_kind)scenario->capture.memory == MEMORY_PINNED,
                                       .dtype = scenario->problem.dtype,
                                       .head_dim = scenario->problem.head_dim};
     char note[512];
@@ -297,6 +298,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
         return -1;
     request.last = &r->build;
     const enum memory_kind memory = (enum memory_kind)scenario->capture.memory;
+    request.staging = request.staging || (memory == MEMORY_AUTO && r->falls_back);
     if (request.backend == BACKEND_GPU) {
         device_cores(paths, &r->gpu);
         if (shares(r, memory) && !guardian_alive(r->guardian)) {
@@ -457,6 +459,7 @@ static int record_pass(struct recorder *r, const struct scenario *scenario, cons
     }
     runner_report(progress, STEP_RUNNING, 0, 0);
     const int failed = timed_run(r->child, *out, scenario->limit_s, progress, err);
+    r->falls_back = (*out)->info.memory == MEMORY_PINNED && (*out)->info.memory_why[0];
     struct err no_space = {0};
     if (!failed || trace_fill_values(*out, &no_space) == 0)
         return failed;
