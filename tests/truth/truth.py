@@ -275,7 +275,8 @@ FRESH = (("blind-20", "when the search had given names to most of the list"),
          ("blind-20o", "by another author, after it had grown by what that showed"),
          ("blind-20p", "by one more author, after its false details had been mended"),
          ("blind-20q", "by another author again, after it had grown by what that showed"),
-         ("blind-20r", "by one more author, after it had grown by what that showed"))
+         ("blind-20r", "by one more author, after it had grown by what that showed"),
+         ("blind-20s", "by another author, who left out what earlier ones had written often, after it had grown by that"))
 
 
 def fresh():
