@@ -294,7 +294,7 @@ static void say_lost(const struct cache *c, const struct lost *lost, int n, char
     size_t used = (size_t)snprintf(out, bytes, "that of key %d of sequence %d, head %d, ", l->key, l->batch, l->head);
     if (l->found.block != NOWHERE) {
         say_spot(c, &l->found, l, where, sizeof where);
-        used += (size_t)snprintf(out + used, bytes - used, "is written where %s", where);
+        used += (size_t)snprintf(out + used, bytes - used, "stands where %s", where);
         if (share(c, lost, n, PLACES_APART, &by) && by)
             snprintf(out + used, bytes - used, ": each %lld key%s %s", by < 0 ? -by : by,
                      by == 1 || by == -1 ? "" : "s", by < 0 ? "before its place" : "behind its place");

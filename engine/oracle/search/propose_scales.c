@@ -378,6 +378,16 @@ static bool is_found(const struct search *search)
     return search->best.kind == RULE_SCALE && search->best.evidence.share >= 0.9999;
 }
 
+/* Groups are counted within a page: where many groups have the same scale no vote tells. */
+static void propose_within_page(struct search *search, struct rule rule, const struct told *told, size_t n)
+{
+    const struct coding *own = &source_of(search, rule.rows.operand, told[0].place[0])->coding;
+    rule.map = (struct map){.kind = MAP_MODULO, .a = own->rows > 0 ? search->page_size / own->rows : 0};
+    rule.cost = 9;
+    if (rule.map.a > 0 && rule.map.a < own->groups && 4 * count_given(search, &rule, told, n) >= 3 * n)
+        rule_try(search, &rule);
+}
+
 static void propose_places(struct search *search, enum asc_channel operand, double *room)
 {
     struct told *told = search_room(search, TOLD * sizeof *told);
@@ -400,6 +410,7 @@ static void propose_places(struct search *search, enum asc_channel operand, doub
         paged.cost = 10;
         if (4 * count_given(search, &paged, told, n) >= 3 * n)
             rule_try(search, &paged);
+        propose_within_page(search, rule, told, n);
     }
     if (n > 0 && !is_found(search))
         propose_lines(search, rule, told, n);
