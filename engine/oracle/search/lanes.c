@@ -106,6 +106,22 @@ static const struct matrix *last_lanes(const struct sample_tile *t)
     return l->data && l->cols > 1 && l->cols == c->conventions.l_lanes ? l : NULL;
 }
 
+bool lanes_have_all(const struct sample *s)
+{
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const struct matrix *l = &t->c->captured[t->kv * ASC_CHANNELS + asc_l];
+        if (!l->data || l->cols < 2)
+            return false;
+        for (int r = 0; r < t->rows; r++)
+            for (int i = 1; i < l->cols; i++)
+                if (dtype_load(l->dtype, l->data, (size_t)(r * l->row_stride + i)) !=
+                    dtype_load(l->dtype, l->data, (size_t)(r * l->row_stride)))
+                    return false;
+    }
+    return true;
+}
+
 /* The sum that an element meets: that of its place's lane (the column of O, the row of LSE), or of one lane, always;
    and the partner's. */
 static double sum_met(const struct matrix *lanes, const struct rule *rule, int r, int place)

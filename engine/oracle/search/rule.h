@@ -406,6 +406,7 @@ double scale_by(const struct search *search, const struct rule *rule, const int 
 bool is_coded(const struct source *source);
 int lane_bits_of(int x, struct lane_bits b);
 void lane_bits_words(struct lane_bits b, const char *of, char *out, size_t bytes); /* "c / 4 mod 8" */
+bool lanes_have_all(const struct sample *s); /* whether all lanes of l are the same */
 /* Weights of splits that people merge by, in place of exp(lse_s). */
 struct merge_formula {
     double of_lse, of_m;

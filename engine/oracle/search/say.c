@@ -77,6 +77,9 @@ static void say_result(const struct sample *s, const struct rule *rule, char *ou
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     say_add(out, bytes, "%s is what it should be times %s", stage, number);
     say_dropout(s, rule->factor, out, bytes);
+    const int lanes = s->tiles[0].c->conventions.l_lanes;
+    if (s->channel == asc_l && lanes > 1 && rule->factor == lanes && lanes_have_all(s))
+        say_add(out, bytes, ": each of its %d lanes has the sum of all", lanes);
 }
 
 static void say_vector(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
