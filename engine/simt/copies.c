@@ -125,12 +125,20 @@ void simt_copy_wait(size_t groups_left)
         c->first = c->n = 0;
 }
 
+/* The copy under way to a byte; c->n: none. */
+static unsigned copy_to(const struct copies *c, const void *at)
+{
+    unsigned i = c->first;
+    while (i < c->n && (uintptr_t)at - (uintptr_t)c->copy[i].to >= c->copy[i].bytes)
+        i++;
+    return i;
+}
+
 bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at)
 {
     const struct copies *own = &w->copies[thread], *c = &w->copies[copier];
-    unsigned i = c->first, k = own->first;
-    while (i < c->n && (uintptr_t)at - (uintptr_t)c->copy[i].to >= c->copy[i].bytes)
-        i++;
+    const unsigned i = copy_to(c, at);
+    unsigned k = own->first;
     if (i == c->n || (own->group == 0 && own->n == 0))
         return false;
     while (k < own->n && own->copy[k].group != c->copy[i].group)
@@ -146,6 +154,13 @@ static const char *source_of(const struct copy *copy)
         if ((uintptr_t)copy->from - (uintptr_t)options->regions[i].begin < options->regions[i].bytes)
             return options->regions[i].name;
     return NULL;
+}
+
+const char *copies_source(const struct worker *w, unsigned copier, const void *at)
+{
+    const struct copies *c = &w->copies[copier];
+    const unsigned i = copy_to(c, at);
+    return i < c->n ? source_of(&c->copy[i]) : NULL;
 }
 
 /* What was told in this launch. A line may copy from several arrays. */

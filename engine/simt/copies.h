@@ -22,5 +22,7 @@ void copies_free(struct worker *w);
    waited for its own, or the copier has run ahead of it. false: also where no copy to `at` is under way, or the thread
    copies nothing. */
 bool copies_waited(const struct worker *w, unsigned thread, unsigned copier, const void *at);
+/* The array that the copier's copy to `at` reads, borrowed; NULL: none is under way, or the array is the kernel's. */
+const char *copies_source(const struct worker *w, unsigned copier, const void *at);
 
 #endif

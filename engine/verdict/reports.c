@@ -175,15 +175,17 @@ static bool was_there(const struct trace *t, const struct trace_event *e, bool (
 }
 
 /* A thread returned before its copy of what this channel is, or is made of: that may have been issued far ahead, and
-   what is there instead was there before. */
+   what is there instead was there before. Or this channel is what another thread's copy brings, which it does not wait
+   for. */
 static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
 {
     static const char *const arrays[ASC_CHANNELS][2] = {
         [asc_q] = {"Q"}, [asc_k] = {"K"}, [asc_v] = {"V"}, [asc_s] = {"Q", "K"}, [asc_u] = {"V"}};
+    const bool is_race = e->kind == EVENT_RACE && (ch == asc_q || ch == asc_k || ch == asc_v);
     char from[16];
     bool is = false;
-    for (int i = 0; i < 2 && arrays[ch][i] && e->kind == EVENT_NEVER_WAITED; i++) {
-        snprintf(from, sizeof from, " from %s ", arrays[ch][i]);
+    for (int i = 0; i < 2 && arrays[ch][i] && (is_race || e->kind == EVENT_NEVER_WAITED); i++) {
+        snprintf(from, sizeof from, " from %s%s", arrays[ch][i], is_race ? ";" : " ");
         is |= strstr(e->text, from) != NULL;
     }
     return is;
@@ -267,10 +269,17 @@ static const struct trace_event *of_probe(const struct trace *t, const struct tr
     return best;
 }
 
+/* How many lines before the channel's probe: what stands there makes its value sooner than what stands further off. */
+static int lines_before(const struct trace *t, enum asc_channel ch, struct event_place at)
+{
+    const struct trace_site *own = trace_site(t, ch);
+    return own && at.line <= own->line && strcmp(at.file, own->file) == 0 ? own->line - at.line : INT_MAX;
+}
+
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
-    const struct trace_event *best = NULL, *two_values = NULL;
+    const struct trace_event *best = NULL, *two_values = NULL, *of_copy = NULL;
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
@@ -279,22 +288,21 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
             return e;
         if (!two_values && is_of_two_values(t, e, ch))
             two_values = e;
-        if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
-            !(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
-              loads_first_input(t, ch, e) || is_its_copy(e, ch)))
+        if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx))
             continue;
+        const bool is_copy = is_its_copy(e, ch);
+        if (!(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
+              loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED))) {
+            /* The copy into an array may as well spoil what is read of the one whose place it takes. */
+            if (is_copy && (!of_copy || lines_before(t, ch, event_call(e)) < lines_before(t, ch, event_call(of_copy))))
+                of_copy = e;
+            continue;
+        }
         const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1;
         if (more > 0 || (more == 0 && event_call(e).line < event_call(best).line))
             best = e;
     }
-    return best ? best : of_probe(t, two_values);
-}
-
-/* How many lines before the channel's probe: what stands there makes its value sooner than what stands further off. */
-static int lines_before(const struct trace *t, enum asc_channel ch, struct event_place at)
-{
-    const struct trace_site *own = trace_site(t, ch);
-    return own && at.line <= own->line && strcmp(at.file, own->file) == 0 ? own->line - at.line : INT_MAX;
+    return best ? best : two_values ? of_probe(t, two_values) : of_copy;
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,

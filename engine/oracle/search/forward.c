@@ -250,6 +250,11 @@ static bool forward_dealt(const struct search *search, const struct rule *rule, 
             want[i] = t->want[i];
             bound[i] = t->bound[i];
         }
+        /* What lanes behind the tile's last row have is not captured. */
+        if (from < 0 || from >= R) {
+            want[i] = NAN;
+            bound[i] = INFINITY;
+        }
     }
     return true;
 }

@@ -26,11 +26,13 @@ static void say_race(const struct checks *c, size_t at, bool write, unsigned sel
     else
         checks_who(c, thread, which);
     const bool copies = other_wrote && (other & STAMP_KIND) == WROTE_ASYNC;
-    snprintf(text, 400, "%s %s %s, which %s %s; nothing orders them", checks_who(c, self, own),
+    const char *from = copies ? copies_source(c->worker, thread, (const void *)(c->shared_begin + at)) : NULL;
+    snprintf(text, 400, "%s %s %s, which %s %s%s%s; nothing orders them", checks_who(c, self, own),
              write ? "writes" : "reads", place_of(c, at, place), which,
              copies        ? "copies to by cp.async"
              : other_wrote ? "has written"
-                           : "has read");
+                           : "has read",
+             from ? " from " : "", from ? from : "");
 }
 
 static struct mixture *mixture_of(struct checks *c, uint32_t reader, uint32_t writer)
