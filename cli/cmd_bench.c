@@ -112,7 +112,7 @@ static int bench_one(const struct options *o, const struct session *s, json_t *j
     int failed = 0;
     /* Both builds at once, and none while anything is timed. */
     struct build_ahead *ahead[] = {build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_NONE, NULL),
-                                   build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_RECORD, NULL)};
+                                   build_ahead_start(&s->subject.paths, &s->subject.scenario, PROBES_SWITCHED, NULL)};
     for (size_t i = 0; i < sizeof ahead / sizeof ahead[0]; i++)
         build_ahead_end(ahead[i], true);
     for (int b = 0; b < BENCHES && !lines[BENCH_PLAIN].err.code; b++) {

@@ -92,7 +92,7 @@ __device__ __forceinline__ void produce(T *k_stages, T *v_stages, const T *k, co
     }
 }
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) fp16_mma(Params<T> p)
+template <class T, int D, bool asc_probed> __global__ void __launch_bounds__(THREADS) fp16_mma(Params<T> p)
 {
     constexpr int TILE = 64 * D;
     extern __shared__ __align__(128) unsigned char shared[];
@@ -303,7 +303,8 @@ const char *launch(const asc_problem *problem, void *stream)
         using T = decltype(type);
         constexpr int D = head_dim;
         const auto p = params_of<Params<T>>(problem);
-        return ASC_LAUNCH((fp16_mma<T, D>), grid_of(problem, BR), THREADS, (4 * 64 * D * sizeof(T)), stream, p);
+        return ASC_TWICE(ASC_LAUNCH((fp16_mma<T, D, asc_probed>), grid_of(problem, BR), THREADS,
+                                    (4 * 64 * D * sizeof(T)), stream, p));
     });
 }
 

@@ -607,7 +607,8 @@ struct asc_module {
 /* The same where no debuggee binds it (record.h): what an ELF note of type 1, named "attnscope", says the place of. */
 struct asc_noted_module {
     uint32_t abi, state_bytes;      /* ASC_ABI_VERSION, sizeof(struct asc_device) */
-    int32_t mode, unused;           /* ASC_MODE */
+    int32_t mode;                   /* ASC_MODE */
+    int32_t bound;                  /* 1: a capture wants what its probes record, on whatever device; see ASC_TWICE */
     const char *file;               /* of the translation unit, as its compiler was given it */
     const char *values;             /* what its ASC_VALUES declares; NULL: nothing */
     int (*address)(void **address); /* of its struct asc_device on the current device; 0, or the CUDA error */

@@ -26,6 +26,10 @@
      ASC_RECORD_LANES(ch, kv_tile, row0, values);
                               the same, but they have partial sums (l_lanes = 4)
 
+     ASC_TWICE(launch);       on the host: the launch of a kernel that has a template parameter `bool asc_probed`, given
+                              as asc_probed in the launch. It is compiled with its probes and without them, and each
+                              launch takes the one that it needs: probes that are off cost nothing
+
      ASC_VALUES((name, cols), (name, cols, type));          values of the kernel's own, declared outside of functions
      ASC_VALUE(name, kv_tile, row, col, value);             this thread has one of them
      ASC_VALUE(name, row, col, value);                      the same, of a value without a kv tile: it is kv tile 0's
@@ -88,6 +92,11 @@
 #ifndef ASC_BUILD
 #define ASC_BUILD 0
 #endif
+/* 1: kernels that are launched by ASC_TWICE are compiled twice. A debugger's build records, and takes half the time
+   without that. */
+#ifndef ASC_SWITCHED
+#define ASC_SWITCHED (!ASC_BUILD)
+#endif
 /* 1: launches make room in shared memory for the window of probes/staging.h. */
 #ifndef ASC_STAGING
 #define ASC_STAGING ASC_BUILD
@@ -133,6 +142,21 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 #include "probes/run.h"
 #endif
 
+/* Whether the probes of a kernel are there; a template parameter of this name hides it, see ASC_TWICE. */
+static constexpr bool asc_probed = ASC_MODE != 0;
+#if defined(ASC_NVCC) && ASC_MODE && ASC_SWITCHED
+#define ASC_TWICE(...)                                                                                                 \
+    (::asc_is_bound() ? [&] {                                                                                          \
+        constexpr bool asc_probed = true;                                                                              \
+        return __VA_ARGS__;                                                                                            \
+    }() : [&] {                                                                                                        \
+        constexpr bool asc_probed = false;                                                                             \
+        return __VA_ARGS__;                                                                                            \
+    }())
+#else
+#define ASC_TWICE(...) __VA_ARGS__
+#endif
+
 #if ASC_MODE == 0 || defined(ASC_HOST)
 
 #define ASC_AT(...) ((void)0)
@@ -156,10 +180,14 @@ template <class... Number> constexpr bool asc_one_of(long long value, Number... 
 
 /* The channel's name is pasted in each macro itself: passed on, it would be expanded first, and names as short as `m`
    or `l` may well be macros of the kernel's. value is the variadic part, since it may hold commas. */
-#define ASC_AT(...) [[maybe_unused]] const ::asc_place asc_here = ::asc_place_of(__VA_ARGS__)
+#define ASC_AT(...)                                                                                                    \
+    [[maybe_unused]] const ::asc_place asc_here = asc_probed ? ::asc_place_of(__VA_ARGS__) : ::asc_place               \
+    {                                                                                                                  \
+        -1                                                                                                             \
+    }
 #define ASC_AT_ROWS(batch, r, rows, head, ...)                                                                         \
-    [[maybe_unused]] const auto asc_here =                                                                             \
-        ::asc_rows_of((batch), (rows), [=]([[maybe_unused]] const int r, int &asc_head, int &asc_query) {              \
+    [[maybe_unused]] const auto asc_here = ::asc_rows_of(                                                              \
+        (batch), asc_probed ? (rows) : 0, [=]([[maybe_unused]] const int r, int &asc_head, int &asc_query) {           \
             asc_head = (head);                                                                                         \
             asc_query = (__VA_ARGS__);                                                                                 \
         })

@@ -21,9 +21,9 @@ template <class Where> ASC_DEVICE asc_rows<Where> asc_rows_of(int32_t batch, int
     return {batch, rows, where};
 }
 
-template <class Where> ASC_DEVICE bool asc_is_recorded(const asc_rows<Where> &, int channel)
+template <class Where> ASC_DEVICE bool asc_is_recorded(const asc_rows<Where> &at, int channel)
 {
-    return __builtin_expect(asc_state.batch != 0, 0) && asc_state.channel[channel].dtype >= 0;
+    return at.rows && __builtin_expect(asc_state.batch != 0, 0) && asc_state.channel[channel].dtype >= 0;
 }
 
 struct asc_row {

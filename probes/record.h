@@ -42,6 +42,7 @@ static ASC_CONSTANT struct asc_device asc_state;
 
 #if ASC_BUILD && !(defined(ASC_NVCC) && defined(__CUDA_ARCH__))
 #ifdef ASC_NVCC
+static bool asc_bound;
 static uint32_t asc_staging_sent[2]; /* staging_offset and staging_warps, as the device has them */
 #endif
 
@@ -50,6 +51,7 @@ static int asc_module_bind(const asc_device *device)
     if (ASC_MODE != 2 && device->feed)
         return -1;
 #ifdef ASC_NVCC
+    asc_bound = device->batch != 0;
     asc_staging_sent[0] = device->staging_offset;
     asc_staging_sent[1] = device->staging_warps;
     return static_cast<int>(cudaMemcpyToSymbol(asc_state, device, sizeof *device));
@@ -98,6 +100,20 @@ __asm__(".pushsection .note.attnscope, \"a\", %note\n"
         ".popsection");
 #endif
 
+#ifdef ASC_NVCC
+/* For ASC_TWICE, on the host: whether there is anything to record. */
+static inline bool asc_is_bound()
+{
+#ifdef __CUDA_ARCH__
+    return false;
+#elif ASC_BUILD
+    return asc_bound;
+#else
+    return asc_module_noted.bound != 0;
+#endif
+}
+#endif
+
 /* The names that probes take: those of channels, and what ASC_VALUES adds. */
 namespace asc_named
 {
@@ -129,16 +145,17 @@ ASC_CONSTEXPR int asc_site(int channel, int line)
     return line > 0 ? channel : -1;
 }
 
-enum asc_extent { asc_extent_PER_SLOT, asc_extent_PER_KV };
+enum asc_extent { asc_extent_PER_SLOT = 0, asc_extent_PER_KV = 1 };
 
+/* A set of bits: an array that is indexed would lie in memory. */
 ASC_CONSTEXPR bool asc_per_kv(int channel)
 {
-    constexpr asc_extent extents[ASC_CHANNELS] = {
-#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) asc_extent_##extent,
+    constexpr uint32_t per_kv = 0
+#define CHANNEL(id, label, rows, cols, extent, type, meaning, formula) | uint32_t{asc_extent_##extent} << asc_##id
 #include "probes/channels.def"
 #undef CHANNEL
-    };
-    return channel >= ASC_CHANNELS || extents[channel] == asc_extent_PER_KV;
+        ;
+    return channel >= ASC_CHANNELS || (per_kv >> channel & 1u) != 0;
 }
 
 /* This thread's number in its block, and how many there are. */
@@ -441,6 +458,37 @@ ASC_DEVICE void asc_record_two(asc_visit &visit, uint32_t row, uint32_t col, uin
     asc_record(visit, next_row, next_col, next);
 }
 
+#ifdef ASC_NVCC
+/* n values, mostly pairs that go by one store each: they are computed side by side, and none waits for another. */
+template <class Element, int n, class Row, class Col, class Value>
+ASC_DEVICE void asc_record_group(asc_visit &visit, Row row, Col col, Value value)
+{
+    struct alignas(2 * sizeof(Element)) two {
+        Element of[2];
+    };
+    bool pairs = asc_type<Element>::dtype == visit.dtype;
+    uint32_t at[n / 2];
+    ASC_UNROLL for (int i = 0; i < n; i += 2)
+    {
+        const uint32_t r = row(i), c = col(i), next_row = row(i + 1), next_col = col(i + 1);
+        at[i / 2] = r * visit.cols + c;
+        pairs = pairs && r < visit.rows && next_row == r && next_col < visit.cols && next_col == c + 1 &&
+                at[i / 2] % 2 == 0;
+    }
+    if (pairs) {
+        ASC_UNROLL for (int i = 0; i < n; i += 2)
+        {
+            *reinterpret_cast<two *>(reinterpret_cast<Element *>(visit.values) + at[i / 2]) =
+                two{{value(i), value(i + 1)}};
+            asc_sign(visit, row(i), col(i), asc_next_number(visit));
+            asc_sign(visit, row(i + 1), col(i + 1), asc_next_number(visit));
+        }
+        return;
+    }
+    _Pragma("unroll 1") for (int i = 0; i < n; i++) asc_record(visit, row(i), col(i), value(i));
+}
+#endif
+
 /* A copy of a row's value that another thread records: whether it is the same, where that one came first. */
 template <class Element>
 ASC_DEVICE void asc_compare([[maybe_unused]] int channel, [[maybe_unused]] asc_place place, [[maybe_unused]] int32_t kv,
@@ -526,6 +574,43 @@ template <class Element> ASC_DEVICE void asc_probe(asc_visit &visit, uint32_t ro
 template <class Visit, class Barrier> ASC_DEVICE void asc_sync_for_feed(const Visit &, Barrier) {}
 #endif
 
+/* A tile that `threads` threads share, whose rows are of whole pieces of 16 bytes: this one, number `thread`, records
+   every so many of them, each by one store. False: the tile is another, and nothing is recorded. */
+template <class Value>
+ASC_DEVICE bool asc_share_pieces([[maybe_unused]] asc_visit &visit, [[maybe_unused]] int rows,
+                                 [[maybe_unused]] int cols, [[maybe_unused]] int thread, [[maybe_unused]] int threads,
+                                 [[maybe_unused]] Value value)
+{
+#if defined(ASC_NVCC) && ASC_MODE == 1
+    using Element = typename asc_plain<decltype(value(0, 0))>::type;
+    constexpr int n = sizeof(Element) > 1 ? 16 / sizeof(Element) : 8; /* 16 values of a byte are too much code */
+    struct alignas(n * sizeof(Element)) piece {
+        Element of[n];
+    };
+    if (cols % n || visit.cols % n || static_cast<uint32_t>(cols) > visit.cols ||
+        static_cast<uint32_t>(rows) > visit.rows || asc_type<Element>::dtype != visit.dtype ||
+        reinterpret_cast<size_t>(visit.values) % sizeof(piece))
+        return false;
+    /* Unsigned, and n times a number: the compiler sees that the elements of a piece are neighbors wherever value's own
+       address keeps them together, and loads them at once. */
+    const uint32_t across = static_cast<uint32_t>(cols) / n, all = rows * across;
+    for (uint32_t at = thread; at < all; at += threads) {
+        const uint32_t row = at / across, col = at % across * n;
+        piece values;
+        ASC_UNROLL for (int i = 0; i < n; i++) values.of[i] = value(static_cast<int>(row), static_cast<int>(col + i));
+        *reinterpret_cast<piece *>(reinterpret_cast<Element *>(visit.values) + row * visit.cols + col) = values;
+        ASC_UNROLL for (int i = 0; i < n; i++) asc_sign(visit, row, col + i, asc_next_number(visit));
+    }
+    return true;
+#else
+    return false;
+#endif
+}
+template <class Visit, class Value> ASC_DEVICE bool asc_share_pieces(Visit &, int, int, int, int, Value)
+{
+    return false;
+}
+
 /* A tile that `threads` threads share: this one, number `thread`, records (and feeds) every so many pairs of its
    elements. */
 template <class Visit, class Value>
@@ -534,6 +619,8 @@ ASC_DEVICE void asc_share(Visit &visit, int rows, int cols, int thread, int thre
     using Element = typename asc_plain<decltype(value(0, 0))>::type;
     const int all = rows * cols;
     asc_sign_shared(visit);
+    if (asc_share_pieces(visit, rows, cols, thread, threads, value))
+        return;
     for (int e = 2 * thread; e < all; e += 2 * threads) {
         const int row = e / cols, col = e % cols, next_row = (e + 1) / cols, next_col = (e + 1) % cols;
         if (e + 1 == all) {

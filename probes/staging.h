@@ -158,16 +158,23 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 #ifdef ASC_NVCC
     /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
        kernels/hopper_large.cu. They go through memory of the thread, and loops that no compiler unrolls. */
-    constexpr int many = 32, part = 64;
+    constexpr int many = 32, part = 64, group = 8;
     if (n >= many) {
         using There = asc_stands<decltype(value(0))>;
+        using Element = typename asc_plain<decltype(value(0))>::type;
         ASC_UNROLL for (int from = 0; from < n; from += part)
         {
-            typename asc_plain<decltype(value(0))>::type kept[part];
+            alignas(16) Element kept[part];
             const int all = n - from < part ? n - from : part;
             int unknown = all;
             asm("" : "+r"(unknown));
             ASC_UNROLL for (int i = 0; i < all; i++) kept[i] = value(from + i);
+            if (!ASC_STAGING && ASC_MODE == 1 && all % group == 0) {
+                _Pragma("unroll 1") for (int i = 0; i < unknown; i += group) asc_record_group<Element, group>(
+                    visit, [&](int j) { return row(from + i + j); }, [&](int j) { return col(from + i + j); },
+                    [&](int j) -> const Element & { return kept[i + j]; });
+                continue;
+            }
             asc_record_each(
                 visit, unknown, [&](int i) { return row(from + i); }, [&](int i) { return col(from + i); },
                 [&](int i) -> typename There::type { return kept[i]; });

@@ -132,7 +132,7 @@ static bool asks_for_instance(const char *source, const char *path, int depth)
 int build_collect_arguments(struct build_job *job, struct err *err)
 {
     enum { HEADER_DEPTH = 2 };
-    static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2"};
+    static const char *const modes[] = {"-DASC_MODE=0", "-DASC_MODE=1", "-DASC_MODE=2", "-DASC_MODE=1"};
     const char *root = job->paths->root;
     job->n_arguments = job->n_flags = job->n_link_arguments = 0;
     job->n_given = 0;
@@ -140,6 +140,8 @@ int build_collect_arguments(struct build_job *job, struct err *err)
     job->tools->add_arguments(job);
     build_add(job, modes[job->request->probes]);
     build_add(job, "-DASC_BUILD=1");
+    if (job->request->probes == PROBES_SWITCHED)
+        build_add(job, "-DASC_SWITCHED=1");
     if (job->request->writers && job->request->backend == BACKEND_GPU)
         build_add(job, "-DASC_WRITERS=1");
     if (job->request->backend == BACKEND_GPU)

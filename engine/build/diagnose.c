@@ -168,10 +168,14 @@ static int probe_mistake(const struct diagnose *d, const char *message, const ch
     if (strncmp(message, "'asc_here' was not declared", 27) == 0 ||
         strncmp(message, "identifier \"asc_here\" is undefined", 34) == 0)
         return err_set(err, ERR_BUILD, where, "ASC_AT(batch, head, q_tile) must stand before the first probe");
-    /* clang++ too. */
-    if (sscanf(message, "'asc_%31[A-Za-z_0-9]' is not a member of 'asc_named'", channel) != 1 &&
-        sscanf(message, "no member named 'asc_%31[A-Za-z_0-9]' in namespace 'asc_named'", channel) != 1 &&
-        sscanf(message, "namespace \"asc_named\" has no member \"asc_%31[A-Za-z_0-9]\"", channel) != 1)
+    /* clang++ too. sscanf() counts what it has read, also where the text goes on otherwise: %n tells. */
+    static const char *const unknown[] = {"'asc_%31[A-Za-z_0-9]' is not a member of 'asc_named'%n",
+                                          "no member named 'asc_%31[A-Za-z_0-9]' in namespace 'asc_named'%n",
+                                          "namespace \"asc_named\" has no member \"asc_%31[A-Za-z_0-9]\"%n"};
+    int n_read = 0;
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0] && !n_read; i++)
+        sscanf(message, unknown[i], channel, &n_read);
+    if (!n_read)
         return 0;
     /* The line below shows the source, with the probe or with what it became; asc_ names of other lines are the user's
        to spell. */

@@ -80,8 +80,9 @@ struct build {
     struct build_inputs *inputs; /* owned: what it was made from; NULL: not to be relied on */
 };
 
-/* What the probes of a build do: ASC_MODE of attnscope.h. */
-enum probes { PROBES_NONE = 0, PROBES_RECORD = 1, PROBES_FEED = 2 };
+/* What the probes of a build do: ASC_MODE of attnscope.h; switched, they record, and what a kernel has twice
+   (ASC_TWICE) is there twice, as in a program of the user's own. */
+enum probes { PROBES_NONE, PROBES_RECORD, PROBES_FEED, PROBES_SWITCHED };
 
 /* What of a GPU build a debugger sees. */
 enum gpu_debug {
@@ -171,7 +172,7 @@ struct timing {
 struct bench_request {
     int repeats;    /* of each measurement, 3 to 1000 */
     double limit_s; /* of each measurement; at least three launches are timed */
-    bool record;    /* false: the probes of the build, if it has any, find nothing to record */
+    bool record;    /* false: the probes of the build, if it has any, are off */
 };
 struct bench_result {
     struct timing warm, cold; /* between two events; the launch before was the same one, or the L2 held nothing of it */

@@ -448,17 +448,30 @@ static int take_memory(struct asc_capture *c, const struct keep_answer *answer, 
     return 0;
 }
 
-static int bind_one(const struct asc_noted_module *module, const struct asc_device *state)
+static bool runs_elsewhere(const struct asc_capture *c)
 {
-    void *address = NULL;
-    const int status = module->address(&address);
-    return status ? status : driver.to_device((uint64_t)(uintptr_t)address, state, sizeof *state);
+    for (int i = 0; i < DEVICES_MAX; i++)
+        if (i != c->device && running[i])
+            return true;
+    return false;
 }
 
-static int bind_all(const struct modules *modules, const struct asc_device *state, char *why, size_t size)
+static int bind_one(const struct asc_capture *c, struct asc_noted_module *module, const struct asc_device *state)
 {
+    void *address = NULL;
+    int status = module->address(&address);
+    if (!status)
+        status = driver.to_device((uint64_t)(uintptr_t)address, state, sizeof *state);
+    if (!status)
+        module->bound = state->batch || runs_elsewhere(c);
+    return status;
+}
+
+static int bind_all(const struct asc_capture *c, const struct asc_device *state, char *why, size_t size)
+{
+    const struct modules *modules = &c->bound;
     for (int i = 0; i < modules->n; i++) {
-        const int status = bind_one(modules->of[i], state);
+        const int status = bind_one(c, modules->of[i], state);
         if (status)
             return fail(why, size, "the probes of %s cannot be bound: %s", modules->of[i]->file, driver_error(status));
     }
@@ -542,7 +555,7 @@ static int begin(struct asc_capture *c, const char *json, const struct asc_tenso
         return -1;
     request.memory = c->memory;
     name_device(c, request.device_name, sizeof request.device_name);
-    if (ask(c, &request, -1, &answer, &none, why, size) != 0 || bind_all(&c->bound, &c->state, why, size) != 0)
+    if (ask(c, &request, -1, &answer, &none, why, size) != 0 || bind_all(c, &c->state, why, size) != 0)
         return -1;
     running[c->device] = c;
     c->begun_at = now();
@@ -588,7 +601,7 @@ int asc_capture_begin(const char *json, const struct asc_tensors *tensors, struc
         static const struct asc_device nothing;
         char ignored[256];
         if (c->begun_at == 0 && c->pinned)
-            bind_all(&c->bound, &nothing, ignored, sizeof ignored);
+            bind_all(c, &nothing, ignored, sizeof ignored);
         release(c, false);
     } else {
         *capture = c;
@@ -642,7 +655,7 @@ int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const str
         snprintf(request.text, sizeof request.text, "the kernel stopped: %s", driver_error(status));
         snprintf(said, sizeof said, "%s", request.text);
     } else {
-        failed = bind_all(&c->bound, &nothing, why, size) != 0 || bring_home(c, o, lse, why, size) != 0 ? -1 : 0;
+        failed = bind_all(c, &nothing, why, size) != 0 || bring_home(c, o, lse, why, size) != 0 ? -1 : 0;
     }
     /* A trace without what was recorded is nobody's. */
     if (failed)
@@ -674,7 +687,7 @@ void asc_capture_drop(struct asc_capture *c)
     pthread_mutex_lock(&lock);
     driver.current(&context);
     driver.make_current(c->context);
-    const bool alive = driver.synchronize() == 0 && bind_all(&c->bound, &nothing, ignored, sizeof ignored) == 0;
+    const bool alive = driver.synchronize() == 0 && bind_all(c, &nothing, ignored, sizeof ignored) == 0;
     const bool forgotten = ask(c, &request, -1, &answer, &none, ignored, sizeof ignored) == 0;
     running[c->device] = NULL;
     release(c, alive && forgotten);
@@ -689,7 +702,7 @@ int asc_capture_late(struct asc_capture *c, int bind)
     modules_find(&all);
     int late = all.n - c->bound.n;
     for (int i = c->bound.n; bind && i < all.n && late >= 0; i++)
-        if (all.of[i]->abi != ASC_ABI_VERSION || bind_one(all.of[i], &c->state) != 0)
+        if (all.of[i]->abi != ASC_ABI_VERSION || bind_one(c, all.of[i], &c->state) != 0)
             late = -1;
     if (bind && late > 0)
         c->bound = all;

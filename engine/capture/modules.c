@@ -6,7 +6,7 @@
 
 static const char note_name[] = "attnscope";
 
-static void add(struct modules *modules, const struct asc_noted_module *module)
+static void add(struct modules *modules, struct asc_noted_module *module)
 {
     for (int i = 0; i < modules->n; i++)
         if (modules->of[i] == module)
@@ -41,7 +41,7 @@ static int read_notes(struct dl_phdr_info *object, size_t size, void *ctx)
             if (note.n_type == 1 && note.n_namesz == sizeof note_name && note.n_descsz == sizeof distance &&
                 memcmp(name, note_name, sizeof note_name) == 0) {
                 memcpy(&distance, description, sizeof distance);
-                add(ctx, (const struct asc_noted_module *)(const void *)(description + distance));
+                add(ctx, (struct asc_noted_module *)(uintptr_t)(description + distance));
             }
             at = description + aligned(note.n_descsz, align);
         }

@@ -7,7 +7,7 @@
 enum { MODULES_MAX = 1024 };
 
 struct modules {
-    const struct asc_noted_module *of[MODULES_MAX];
+    struct asc_noted_module *of[MODULES_MAX];
     int n;
 };
 

@@ -128,14 +128,6 @@ int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct l
     return arrays_make(&run->arrays, kernel, &run->plan, &run->problem, err);
 }
 
-int run_record_nothing(struct run *run, struct err *err)
-{
-    const struct asc_device *probes = &run->probes;
-    const size_t slots = (size_t)probes->batch * (size_t)probes->heads * (size_t)probes->q_tiles * sizeof *probes->slot;
-    const cudaError_t status = cudaMemset(run->slot, 0xFF, slots); /* -1: not recorded */
-    return status == cudaSuccess ? 0 : cuda_error_set(err, status, "the slot index");
-}
-
 int run_bind(const struct run *run, struct err *err)
 {
     const int status = asc_bind(&run->probes);

@@ -27,8 +27,7 @@ struct run {
 /* Copies what the request's live trace holds to the device. The pinned trace stays for the next run. */
 int run_prepare(struct run *run, const struct asc_kernel *kernel, const struct launch_request *request,
                 struct err *err);
-int run_record_nothing(struct run *run, struct err *err); /* every probe finds its block not recorded */
-int run_bind(const struct run *run, struct err *err);     /* the probes write there */
+int run_bind(const struct run *run, struct err *err); /* the probes write there */
 /* What they wrote, into the trace, where that is for this process to do. */
 int run_publish(const struct run *run, struct err *err);
 /* Frees all of it and closes the request's files; legal after run_prepare() failed. */

@@ -271,8 +271,8 @@ json_t *debuggee_bench(const struct asc_kernel *kernel, const struct launch_requ
                       .repeats = (int)wire_integer(asked, "repeats", 3, REPEATS_MAX, 50),
                       .limit_s = wire_number(asked, "seconds", 1)};
     launches_reset();
-    if (run_prepare(&run, kernel, request, &err) != 0 || (!record && run_record_nothing(&run, &err) != 0) ||
-        run_bind(&run, &err) != 0) {
+    /* Probes that are not bound are off, as in a program of the user's own. */
+    if (run_prepare(&run, kernel, request, &err) != 0 || (record && run_bind(&run, &err) != 0)) {
         snprintf(why, size, "%.80s%s%.400s", err.where, *err.where ? ": " : "", err.message);
         run_finish(&run, request);
         return NULL;

@@ -12,7 +12,7 @@ static const struct {
     const char *name, *meaning;
 } benches[BENCHES] = {
     [BENCH_PLAIN] = {"plain", "without probes (ASC_MODE 0)"},
-    [BENCH_OFF] = {"probes off", "probes compiled in, nothing to record (ASC_MODE 1)"},
+    [BENCH_OFF] = {"probes off", "probes compiled in and off (ASC_MODE 1)"},
     [BENCH_CAPTURE] = {"capture", "records what the scenario asks for, up to capture.mem"},
     [BENCH_FULL] = {"full capture", "records every channel of every q tile, up to half of this machine's memory"},
 };
@@ -146,8 +146,8 @@ int measure_bench(const struct runner_paths *paths, const struct scenario *scena
     struct trace *t = NULL;
     *line = (struct bench_line){0};
     asked.record = room;
-    int failed =
-        record_open(&r, paths, &s, build == BENCH_PLAIN ? PROBES_NONE : PROBES_RECORD, room, progress, &t, &line->err);
+    int failed = record_open(&r, paths, &s, build == BENCH_PLAIN ? PROBES_NONE : PROBES_SWITCHED, room, progress, &t,
+                             &line->err);
     if (!failed) {
         const struct layout *l = &t->layout;
         uint64_t slot_bytes = 0;

@@ -62,6 +62,13 @@ class Bench(unittest.TestCase):
         if builds["plain"]["graph"]:
             self.assertLess(builds["plain"]["graph"]["median"], 1.5 * builds["plain"]["warm"]["median"])
 
+    def test_off_is_the_kernel_without_probes(self):
+        """A kernel that is launched by ASC_TWICE: which of the two it is."""
+        found = bench(ROOT / "kernels/fp16_mma.cu", "--shape", "1,2,256,64")
+        names = {build["build"]: build["launches"]["list"][0]["kernel"] for build in found["builds"]}
+        self.assertEqual(names, {"plain": "fp16_mma<__half, 64, false>", "probes off": "fp16_mma<__half, 64, false>",
+                                 "capture": "fp16_mma<__half, 64, true>", "full capture": "fp16_mma<__half, 64, true>"})
+
     def test_text(self):
         done = attnscope("bench", ROOT / "kernels/v2c_wmma.cu", "--shape", "1,2,256,64", "--backend", "gpu",
                          "--repeat", "5")

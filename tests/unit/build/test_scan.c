@@ -278,6 +278,10 @@ static void test_compiler_words(void **state)
                       &err);
     assert_string_equal(err.where, "my/k.cu:7");
     assert_non_null(strstr(err.message, "'mm' is not a channel; the channels are q, k, v"));
+    /* A name of the user's that begins like ours. */
+    diagnose_compiler(&d, "my/k.cu:9:5: error: 'asc_mine' was not declared\n    9 |  ASC_RECORD(asc_mine);\n", &err);
+    assert_string_equal(err.where, "my/k.cu:9");
+    assert_string_equal(err.message, "'asc_mine' was not declared\n    9 |  ASC_RECORD(asc_mine);");
     diagnose_compiler(&d, "my/k.cu:2:10: fatal error: cub/x.h: No such file or directory\n", &err);
     assert_int_equal(err.code, ERR_GPU_ONLY);
     assert_string_equal(err.where, "my/k.cu:2");
