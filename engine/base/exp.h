@@ -32,4 +32,18 @@ HOST_AND_DEVICE static inline double exp_lane(double x)
     return (low + r4 * (middle + r4 * high)) * exp_power(half) * exp_power(k - half);
 }
 
+#define TANH_ERROR 0x1p-43
+
+/* tanh(x) = 1 - 2 / (exp(2 |x|) + 1) with the sign of x; below 1/16, where that cancels, its series up to x^11, which
+   leaves out 2^-56 of the result. An error of 2^-46 of the exponential is one of 2^-47 of what is subtracted from 1,
+   2^-43 of what is left at 1/16. Stated and tested: a relative error of 2^-43. */
+HOST_AND_DEVICE static inline double tanh_lane(double x)
+{
+    const double size = x < 0 ? -x : x, x2 = x * x;
+    const double below =
+        x * (1 + x2 * (-1.0 / 3 + x2 * (2.0 / 15 + x2 * (-17.0 / 315 + x2 * (62.0 / 2835 - x2 * (1382.0 / 155925))))));
+    const double above = 1 - 2 / (exp_lane(2 * size) + 1);
+    return size < 0x1p-4 ? below : x < 0 ? -above : above;
+}
+
 #endif

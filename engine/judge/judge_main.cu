@@ -72,6 +72,8 @@ static bool lies_within(size_t bytes, int64_t offset, int64_t n, size_t size)
 static bool is_whole(const struct judge_work *w, const struct mapping *work, const struct mapping *trace)
 {
     return w->magic == JUDGE_MAGIC && w->version == JUDGE_VERSION && (uint64_t)w->bytes == work->bytes &&
+           lies_within(work->bytes, w->numbers, w->n_numbers, sizeof(struct judge_numbers)) &&
+           lies_within(work->bytes, w->scales, w->n_scales, sizeof(double)) && w->n_numbers > 0 &&
            lies_within(work->bytes, w->tiles, w->n_tiles, sizeof(struct judge_tile)) &&
            lies_within(work->bytes, w->ranges, w->n_rows, sizeof(struct judge_range)) &&
            lies_within(work->bytes, w->blocks, w->n_blocks, sizeof(struct judge_block)) &&
@@ -88,9 +90,10 @@ template <class T> static cudaError_t upload(const unsigned char *from, int64_t 
     return error || !n ? error : cudaMemcpy(*out, from, (size_t)n * sizeof(T), cudaMemcpyHostToDevice);
 }
 
-template <int W, int PASSES> static cudaError_t launch(const struct judge_arrays &arrays, int64_t blocks)
+template <int W, int PASSES>
+static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
 {
-    const size_t bytes = judge_room_bytes(&arrays.n, W);
+    const size_t bytes = judge_room_bytes(first, W);
     cudaError_t error =
         cudaFuncSetAttribute(judge_rows<W, PASSES>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
@@ -100,21 +103,26 @@ template <int W, int PASSES> static cudaError_t launch(const struct judge_arrays
     return error ? error : cudaDeviceSynchronize();
 }
 
-static cudaError_t launch_any(const struct judge_arrays &arrays, int64_t blocks)
+/* Rows are as long in all heads: the first one's numbers say it. */
+static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
 {
-    switch (judge_columns(&arrays.n)) {
+    switch (judge_columns(first)) {
     case 64:
-        return launch<64, 1>(arrays, blocks);
+        return launch<64, 1>(arrays, first, blocks);
     case 128:
-        return launch<128, 1>(arrays, blocks);
+        return launch<128, 1>(arrays, first, blocks);
     default:
-        return arrays.n.head_dim_v <= 256 ? launch<256, 1>(arrays, blocks) : launch<256, 2>(arrays, blocks);
+        return first->head_dim_v <= 256 ? launch<256, 1>(arrays, first, blocks) : launch<256, 2>(arrays, first, blocks);
     }
 }
 
 static cudaError_t judge(struct judge_work *w, const unsigned char *work, const unsigned char *trace)
 {
     struct judge_arrays arrays = {};
+    const struct judge_numbers *first = (const struct judge_numbers *)(const void *)(work + w->numbers);
+    struct judge_numbers *numbers;
+    double *scales = NULL;
+    float *code;
     struct judge_tile *tiles;
     struct judge_range *ranges;
     struct judge_block *blocks;
@@ -122,7 +130,10 @@ static cudaError_t judge(struct judge_work *w, const unsigned char *work, const 
     struct judge_value *values = NULL;
     unsigned char *tensors, *skips = NULL;
     cudaError_t error;
-    if ((error = upload(work + w->tiles, w->n_tiles, &tiles)) ||
+    if ((error = upload(work + w->numbers, w->n_numbers, &numbers)) ||
+        (error = upload((const unsigned char *)w->code, 3 * 256, &code)) ||
+        (w->n_scales && (error = upload(work + w->scales, w->n_scales, &scales))) ||
+        (error = upload(work + w->tiles, w->n_tiles, &tiles)) ||
         (error = upload(work + w->ranges, w->n_rows, &ranges)) ||
         (error = upload(work + w->blocks, w->n_blocks, &blocks)) ||
         (error = upload(work + w->rows, w->n_rows, &rows)) ||
@@ -130,7 +141,9 @@ static cudaError_t judge(struct judge_work *w, const unsigned char *work, const 
         (w->n_values && (error = upload(work + w->values, w->n_values, &values))) ||
         (error = upload(trace + w->begin, w->end - w->begin, &tensors)))
         return error;
-    arrays.n = w->numbers;
+    arrays.numbers = numbers;
+    arrays.code = code;
+    arrays.scales = scales;
     memcpy(arrays.stride, w->stride, sizeof arrays.stride);
     arrays.tensors = tensors - w->begin;
     arrays.tiles = tiles;
@@ -139,8 +152,9 @@ static cudaError_t judge(struct judge_work *w, const unsigned char *work, const 
     arrays.rows = rows;
     arrays.skips = skips;
     arrays.mask_stride = w->mask_stride;
+    arrays.bias_stride = w->bias_stride;
     arrays.values = values;
-    if ((error = launch_any(arrays, w->n_blocks)) ||
+    if ((error = launch_any(arrays, first, w->n_blocks)) ||
         (error =
              cudaMemcpy((unsigned char *)w + w->rows, rows, (size_t)w->n_rows * sizeof *rows, cudaMemcpyDeviceToHost)))
         return error;

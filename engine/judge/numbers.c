@@ -5,6 +5,7 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/merge.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
@@ -25,10 +26,15 @@ static bool is_float(enum dtype t)
     return t == DTYPE_F16 || t == DTYPE_BF16 || t == DTYPE_F32;
 }
 
+static bool is_known(enum dtype t)
+{
+    return is_float(t) || (dtype_is_code(t) && t != DTYPE_E2M1);
+}
+
 static bool converts(const struct oracle_case *c, enum asc_channel ch, enum dtype t)
 {
     const int used = values_type(c, ch);
-    return used >= 0 && used != (int)t && used != DTYPE_F32;
+    return used >= 0 && used != (int)t && used != DTYPE_F32 && codes_use(c, ch) != CODES_RAW;
 }
 
 /* Whether each row sees some key, and the tiles that hold one are neighbors: so it is without a mask of bytes, whose
@@ -71,25 +77,47 @@ static void take_bins(double unit, double half_tiny, struct judge_numbers *n)
 struct judge_numbers judge_numbers_of(const struct oracle_case *c)
 {
     const double nothing = 0x1p-1000;
+    const bool products = !(c->softcap > 0) && !bias_terms(c); /* nothing else makes a score err */
+    const bool at_sink = local_begins_at_sink(c, 0);
     struct judge_numbers n = {.head_dim = c->head_dim,
                               .head_dim_v = c->head_dim_v,
                               .bc = c->bc,
                               .type = {(int)c->in_q.dtype, (int)c->in_k.dtype, (int)c->in_v.dtype, c->o_dtype},
                               .likely = likely_wanted(c),
+                              .noise = likely_wanted(c) && products,
                               .lanes = c->conventions.l_lanes,
                               .roundings = reference_added_keys(c) + 6,
                               .factor = values_factor(c->conventions.s_unit, c->scale),
                               .score_least = product_size(c->conventions.acc_s, nothing),
+                              .cap = c->softcap,
+                              .tanh_error = bound_tanh(c),
+                              .before = values_natural(c->conventions.s_unit, c->scale),
+                              .after = values_natural_s(c),
+                              .slope = c->alibi_slope,
+                              .cap_later = values_capped_later(c),
+                              .bias_later = values_biased_later(c),
+                              .bias_terms = bias_terms(c),
+                              .columns = bias_counts_columns(c),
+                              .scaled = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c) > 0,
+                              .scaled_v = c->conventions.v_descale == ASC_V_PRODUCT && c->v_codes.scale,
                               .natural = values_natural_later(c) ? 1 : values_natural_s(c),
                               .convert = c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c),
                               .start = local_m_begin(c, 0) * values_natural_m(c),
+                              .max_begin = at_sink ? c->sink : -INFINITY,
+                              .bound_begin = local_m_begin_loose(c, 0) * fabs(values_natural_m(c)),
+                              .l_begin = local_l_begin(c, 0),
+                              .has_sink = c->has_sink,
+                              .sink_last = merge_sink_comes_last(c),
+                              .sink = c->sink,
                               .exponential = weight_exponential(c),
                               .p_factor = bound_p_factor(c),
                               .ln_factor = bound_ln_factor(c),
                               .l_error = bound_sum(reference_added_keys(c)),
                               .u_error = reference_accumulate_error(c),
                               .u_least = product_size(c->conventions.acc_u, BOUND_TINY),
-                              .random = LIKELY_RANDOM,
+                              .random = products ? LIKELY_RANDOM : 0,
+                              .o_times = codes_o_times(c),
+                              .o_roundings = bound_output_roundings(c),
                               .lse_unit = c->conventions.lse_base2 ? M_LOG2E : 1,
                               .alpha_arguments = ALPHA_ARGUMENTS,
                               .folded_lse = bound_folded_scales(c, 1)};
@@ -97,11 +125,12 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
+    n.l_error_begin = n.l_begin * bound_expm1(n.bound_begin);
     n.has_lse = lse->data != NULL;
     n.lse_type = n.has_lse ? (int)lse->dtype : DTYPE_F32;
     n.score_least = n.score_least > nothing ? n.score_least : 0;
     n.score_grown = fabs(n.factor) * (product_score(c) + bound_factor(n.factor));
-    n.score_tiny = product_tiny(c->conventions.acc_s, c->head_dim + 1) * fmax(1, fabs(n.factor));
+    n.score_tiny = product_tiny(c->conventions.acc_s, c->head_dim + 1);
     bound_narrow(DTYPE_F16, &unit, &half_tiny);
     if (values_p_type(c, &t)) {
         bound_narrow(t, &n.p_unit, &n.p_half_tiny);
@@ -118,6 +147,23 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     return n;
 }
 
+void judge_scale_keys(const struct oracle_case *c, double *by_key, double *by_tile)
+{
+    if (c->conventions.qk_descale == ASC_QK_PRODUCT)
+        codes_by(c, asc_k, 0, c->kv_len, by_key);
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        by_tile[kv] = codes_v_times(c, kv * c->bc);
+}
+
+double judge_scale_rows(const struct oracle_case *c, double *by_row)
+{
+    double largest = 1;
+    codes_by(c, asc_q, 0, c->in_q.rows, by_row);
+    for (int r = 0; r < c->in_q.rows; r++)
+        largest = fmax(largest, by_row[r]);
+    return largest;
+}
+
 void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
                     unsigned char *skips)
 {
@@ -131,6 +177,7 @@ void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct
     }
     tile->rows = c->in_q.rows;
     tile->keys = c->kv_len;
+    tile->diagonal = schedule_diagonal(c, 0);
     tile->first = first / c->bc;
     tile->last = (last - 1) / c->bc;
     tile->visits = tile->last - tile->first + 1;

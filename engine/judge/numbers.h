@@ -9,6 +9,10 @@
 const char *judge_unknown(const struct oracle_case *c);
 
 struct judge_numbers judge_numbers_of(const struct oracle_case *c);
+/* The scales of codes that are multiplied as they are: of a head's keys [kv_len] and of V's tiles [kv_tiles], of a q
+   tile's rows [br]; the largest of these, 1 at least. */
+void judge_scale_keys(const struct oracle_case *c, double *by_key, double *by_tile);
+double judge_scale_rows(const struct oracle_case *c, double *by_row);
 /* The kv tiles that hold something for a row of the case's q tile, and what each of its rows sees. skips: [kv_tiles];
    NULL where there is no mask of bytes. */
 void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,

@@ -10,14 +10,16 @@ enum { THREADS = JUDGE_THREADS, ROWS = JUDGE_ROWS, SHARE = THREADS / ROWS /* thr
 
 /* Where a launch finds its work in device memory. */
 struct judge_arrays {
-    struct judge_numbers n;
+    const struct judge_numbers *numbers;
+    const float *code;    /* [3][256] */
+    const double *scales; /* NULL: there are none */
     int64_t stride[4];
     const unsigned char *tensors; /* of the trace's file; `begin` of it has been taken off */
     const struct judge_tile *tiles;
     const struct judge_range *ranges;
     const struct judge_block *blocks;
     const unsigned char *skips; /* NULL: there is no mask of bytes */
-    int64_t mask_stride;
+    int64_t mask_stride, bias_stride;
     struct judge_row *rows;
     struct judge_value *values; /* NULL: nobody asks */
 };
@@ -59,10 +61,13 @@ static __device__ struct judge_room judge_room_at(double *at, const struct judge
     return x;
 }
 
-static __device__ double judge_load(int type, const unsigned char *data, int64_t i)
+/* code_is: what each of 256 codes is; read where the type is one of codes. */
+static __device__ double judge_load(int type, const float *code_is, const unsigned char *data, int64_t i)
 {
     if (type == DTYPE_F32)
         return (double)((const float *)data)[i];
+    if (type != DTYPE_F16 && type != DTYPE_BF16)
+        return (double)code_is[data[i]];
     const uint16_t code = ((const uint16_t *)data)[i];
     if (type == DTYPE_BF16)
         return (double)format_f32_of((uint32_t)code << 16);
@@ -131,14 +136,16 @@ static __device__ double judge_sum(const double *x, int n)
 
 /* A tile of K or V as f32, which holds every number of the types; the largest magnitude, sizes at least `least`.
    Infinite where one is no finite number. */
-static __device__ double judge_load_tile(const struct judge_arrays &work, int type, int64_t at, int64_t stride,
-                                         int first, int cols, int dim, double least, const struct judge_room &room)
+static __device__ double judge_load_tile(const struct judge_arrays &work, int type, int operand, int64_t at, int first,
+                                         int cols, int dim, double least, const struct judge_room &room)
 {
+    const int64_t stride = work.stride[operand];
     const unsigned char *data = work.tensors + at;
     double most = 0;
     for (int i = threadIdx.x; i < cols * dim; i += THREADS) {
         const int row = i / dim, d = i % dim;
-        const double x = judge_load(type, data, (first + row) * stride + d), size = judge_size(x, least);
+        const double x = judge_load(type, work.code + 256 * operand, data, (first + row) * stride + d),
+                     size = judge_size(x, least);
         room.tile[row * (dim + 1) + d] = (float)x;
         most = size <= DBL_MAX ? fmax(most, size) : (double)INFINITY;
     }
@@ -153,9 +160,64 @@ struct judge_state {
     bool open;
 };
 
-/* Scores of the tile and their bounds: every thread one column of EACH rows. */
+/* The bias of a row of the q tile and a key, bias_at(); *size: the sum of the terms' magnitudes. */
+static __device__ double judge_bias(const struct judge_numbers &n, const struct judge_arrays &work,
+                                    const struct judge_tile &tile, int row, int key, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    if (n.slope != 0) {
+        sum = n.slope * (n.columns ? (double)key : -fabs((double)(tile.diagonal + row - key)));
+        *size = fabs(sum);
+    }
+    if (work.bias_stride) {
+        const double x = (double)((const float *)(work.tensors + tile.bias))[row * work.bias_stride + key];
+        sum += x;
+        *size += fabs(x);
+    }
+    return sum;
+}
+
+/* What m and P read of a product of row `row` of the q tile and key `key`: local_score(), then local_see_scores(). */
+static __device__ void judge_score(const struct judge_numbers &n, const struct judge_arrays &work,
+                                   const struct judge_tile &tile, int row, int key, double tiny, double *score,
+                                   double *bound)
+{
+    double x = *score, off = *bound, size = 0;
+    const bool biased = n.bias_terms > 0, capped = n.cap > 0;
+    const double bias = biased ? judge_bias(n, work, tile, row, key, &size) : 0;
+    if (n.scaled) {
+        const double by = work.scales[tile.by_row + row] * work.scales[n.by_key + key];
+        x *= by;
+        off *= by;
+    }
+    if (capped && !n.cap_later) {
+        off *= n.before;
+        x = score_capped(n.cap, n.tanh_error, x * n.before, &off) / n.after;
+        off = off / n.after;
+    }
+    if (biased && !n.bias_later)
+        x = score_biased(x, bias, size, n.bias_terms, n.after, &off);
+    off += tiny;
+    if (biased && !n.bias_later && bias == -(double)INFINITY)
+        off = 0;
+    if ((n.cap_later || n.bias_later) && fabs(x) <= DBL_MAX) {
+        x *= n.after;
+        off = off * n.after + n.folded_lse * fabs(x);
+        if (n.cap_later)
+            x = score_capped(n.cap, n.tanh_error, x, &off);
+        if (n.bias_later && biased)
+            x = score_biased(x, bias, size, n.bias_terms, 1, &off);
+    }
+    *score = x;
+    *bound = off;
+}
+
+/* Scores of the tile and their bounds: every thread one column of EACH rows. row: of the q tile, the block's first. */
 template <int EACH>
-static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_room &room, double unit, int cols)
+static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_arrays &work,
+                                    const struct judge_tile &tile, int row, int key, const struct judge_room &room,
+                                    double unit, double tiny, int cols)
 {
     enum { WIDE = ROWS * EACH, GROUPS = THREADS / WIDE };
     const int D = n.head_dim, col = threadIdx.x % WIDE, first = threadIdx.x / WIDE;
@@ -181,29 +243,47 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
     for (int i = 0; i < EACH; i++) {
         const int r = first + i * GROUPS;
         const double grown = n.score_grown * magnitude_grown(unit * room.row[r * ROW_NUMBERS + ROW_W], D);
-        room.score[r * n.bc + col] = n.factor * sums[i];
-        room.loose[r * n.bc + col] = ((double)sizes[i] + magnitude_lost(D)) * grown + n.score_tiny;
+        double score = n.factor * sums[i], loose = ((double)sizes[i] + magnitude_lost(D)) * grown;
+        if (row + r < tile.rows)
+            judge_score(n, work, tile, row + r, key + col, tiny, &score, &loose);
+        room.score[r * n.bc + col] = score;
+        room.loose[r * n.bc + col] = loose;
     }
 }
 
-static __device__ void judge_scores_of(const struct judge_numbers &n, const struct judge_room &room, double unit,
-                                       int cols)
+/* What the scales of codes may make of a small number: of the rows of the q tile and the keys of this tile. */
+static __device__ double judge_tiny(const struct judge_numbers &n, const struct judge_arrays &work,
+                                    const struct judge_tile &tile, int key, int cols)
 {
+    double row = 1, col = 1;
+    if (n.scaled) {
+        row = tile.largest_by_row;
+        for (int i = 0; i < cols; i++)
+            col = fmax(col, work.scales[n.by_key + key + i]);
+    }
+    return n.score_tiny * fmax(1.0, fabs(n.factor) * (row * col));
+}
+
+static __device__ void judge_scores_of(const struct judge_numbers &n, const struct judge_arrays &work,
+                                       const struct judge_tile &tile, int row, int key, const struct judge_room &room,
+                                       double unit, int cols)
+{
+    const double tiny = judge_tiny(n, work, tile, key, cols);
     switch (n.bc) {
     case 16:
-        return judge_scores<1>(n, room, unit, cols);
+        return judge_scores<1>(n, work, tile, row, key, room, unit, tiny, cols);
     case 32:
-        return judge_scores<2>(n, room, unit, cols);
+        return judge_scores<2>(n, work, tile, row, key, room, unit, tiny, cols);
     case 64:
-        return judge_scores<4>(n, room, unit, cols);
+        return judge_scores<4>(n, work, tile, row, key, room, unit, tiny, cols);
     default: /* of 128 */
-        return judge_scores<8>(n, room, unit, cols);
+        return judge_scores<8>(n, work, tile, row, key, room, unit, tiny, cols);
     }
 }
 
 /* Maximum, weights and the sum of a row over one tile: reference_tile() but for U. */
 static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room,
-                                     const unsigned char *mask, int kv, int cols, struct judge_state *s)
+                                     const unsigned char *mask, int kv, int cols, double times, struct judge_state *s)
 {
     const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE, W = n.bc;
     double *score = room.score + row * W, *loose = room.loose + row * W, *weight = room.weight + row * W,
@@ -218,6 +298,8 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
             loose[col] = 0;
             continue;
         }
+        if (n.bias_terms && score[col] == -(double)INFINITY) /* a bias hides it */
+            continue;
         s->open |= !(fabs(score[col]) <= DBL_MAX);
         seen++;
         top = fmax(top, score[col]);
@@ -337,7 +419,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
         numbers[ROW_DECAY] = decay;
         numbers[ROW_DECAY_ERROR] = decay_error;
         numbers[ROW_LIKELY_DECAY] = most_decay;
-        numbers[ROW_LOST] = narrow ? n.u_error * (n.u_least * s->sum + cols * least_weight) : 0;
+        numbers[ROW_LOST] = narrow ? n.u_error * (n.u_least * s->sum + cols * least_weight) * times : 0;
         for (int i = 0; i < 4; i++)
             numbers[ROW_W + i] = unit[i];
     }
@@ -362,8 +444,8 @@ struct judge_element {
 /* P V of one column and EACH rows, from `row` on in steps, added to what there was. */
 template <int EACH>
 static __device__ void judge_values(const struct judge_numbers &n, const struct judge_room &room, int d, int row,
-                                    int step, int cols, double unit_v, double unit_vv, struct judge_element *u,
-                                    double *top)
+                                    int step, int cols, double times, double unit_v, double unit_vv,
+                                    struct judge_element *u, double *top)
 {
     const int W = n.bc, dim = n.head_dim_v;
     const double scale = 1 / unit_v, scale_vv = 1 / unit_vv;
@@ -376,7 +458,7 @@ static __device__ void judge_values(const struct judge_numbers &n, const struct 
         const double x = (double)room.tile[k * (dim + 1) + d];
         const float size = magnitude_narrow(x, scale);
         const float square = n.likely ? magnitude_narrow(x * x, scale_vv) : 0;
-        *top = fmax(*top, fabs(x));
+        *top = fmax(*top, fabs(x) * times);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int at = (row + i * step) * W + k;
@@ -394,14 +476,17 @@ static __device__ void judge_values(const struct judge_numbers &n, const struct 
     for (int i = 0; i < EACH; i++) {
         const double *numbers = room.row + (row + i * step) * ROW_NUMBERS;
         const struct sum_terms terms = {numbers[ROW_DECAY], numbers[ROW_DECAY_ERROR], n.u_error, numbers[ROW_LOST]};
-        const double size = ((double)w[i] + lost) * magnitude_grown(unit_v * numbers[ROW_W], cols);
+        const double size = ((double)w[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_W], cols) * times);
+        const double of_tile = times * product[i];
         double moved, reach;
-        sum_element(&terms, product[i], size, ((double)e[i] + lost) * magnitude_grown(unit_v * numbers[ROW_E], cols), 0,
-                    &u[i].sum, &u[i].error, &moved, &reach);
+        sum_element(&terms, of_tile, size,
+                    ((double)e[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_E], cols) * times), 0, &u[i].sum,
+                    &u[i].error, &moved, &reach);
         if (n.likely)
-            likely_value(numbers[ROW_LIKELY_DECAY], &n.share, product[i], size, moved, reach,
-                         ((double)f[i] + lost) * magnitude_grown(unit_v * numbers[ROW_F], cols),
-                         ((double)v[i] + lost) * magnitude_grown(unit_vv * numbers[ROW_V], cols), &u[i].likely);
+            likely_value(numbers[ROW_LIKELY_DECAY], &n.share, of_tile, size, moved, reach,
+                         ((double)f[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_F], cols) * times),
+                         ((double)v[i] + lost) * (magnitude_grown(unit_vv * numbers[ROW_V], cols) * (times * times)),
+                         &u[i].likely);
     }
 }
 
@@ -430,22 +515,35 @@ static __device__ double judge_ratio(int type, double got, double want, double b
 }
 
 /* LSE of a row, and what its O stands on. */
-static __device__ void judge_end_row(const struct judge_arrays &work, const struct judge_tile &tile, int row, int keys,
-                                     const struct judge_room &room, const struct judge_state &s, struct judge_row *out)
+static __device__ void judge_end_row(const struct judge_numbers &n, const struct judge_arrays &work,
+                                     const struct judge_tile &tile, int row, int keys, const struct judge_room &room,
+                                     const struct judge_state &s, struct judge_row *out)
 {
-    const struct judge_numbers &n = work.n;
     const int local = row % ROWS;
     double *numbers = room.row + local * ROW_NUMBERS;
     const double tiles = tile.visits, alpha = s.turned + n.alpha_arguments;
-    const double sum = s.sum, joined = n.lanes > 1 ? bound_gamma(n.lanes) * sum : 0;
+    double sum = s.sum, max = s.max, kept = 1;
     double error = error_turned(s.sum_error, tiles * n.l_error + alpha, sum);
-    double likely = 0, together = 1;
+    double likely = 0, together = 1, l = 0;
     double l_variance = s.l_variance;
+    if (n.likely) {
+        l = error_turned(s.l, alpha, sum);
+        l_variance += tiles * n.roundings * BOUND_U * BOUND_U * sum * sum;
+    }
+    if (n.sink_last && fabs(max) <= DBL_MAX) {
+        const struct sunk sunk = sink_into(&n.exponential, n.sink, max, s.frame, 0);
+        const double with = sunk.kept * sum + sunk.weight;
+        l = sunk.kept * l + sink_error(&sunk, sum, 0, with);
+        l_variance *= sunk.kept * sunk.kept;
+        error = sink_error(&sunk, sum, error, with);
+        sum = with;
+        max = sunk.top;
+        kept = sunk.kept;
+    }
+    const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * sum : 0;
     error += joined;
     likely = error;
     if (n.likely) {
-        const double l = error_turned(s.l, alpha, sum);
-        l_variance += tiles * n.roundings * BOUND_U * BOUND_U * sum * sum;
         together = likely_together(room.bins + local * JUDGE_BINS, JUDGE_BINS, s.squares);
         likely = fmin(error, likely_most(together, l, l_variance) + joined);
     }
@@ -454,13 +552,13 @@ static __device__ void judge_end_row(const struct judge_arrays &work, const stru
     numbers[ROW_LIKELY] = likely;
     numbers[ROW_TOGETHER] = together;
     numbers[ROW_ALPHA] = alpha;
+    numbers[ROW_KEPT] = kept;
     out->noise.of_l = l_variance / (sum * sum);
     out->noise.shared = VARIANCE_OF_RANGE * together * n.p_unit * n.p_unit * s.squares / (sum * sum);
-    const double ln_sum = log(sum), natural_lse = s.max + ln_sum;
-    const double own =
-        bound_lse(fabs(s.frame) + fabs(n.ln_factor), s.max - s.frame + ln_sum + n.ln_factor, natural_lse) +
-        (n.folded_lse > 0 ? n.folded_lse * fabs(s.frame) : 0);
-    const double widest = s.max_bound + log((double)keys), want = natural_lse * n.lse_unit;
+    const double ln_sum = log(sum), natural_lse = max + ln_sum;
+    const double own = bound_lse(fabs(s.frame) + fabs(n.ln_factor), max - s.frame + ln_sum + n.ln_factor, natural_lse) +
+                       (n.folded_lse > 0 ? n.folded_lse * fabs(s.frame) : 0);
+    const double widest = s.max_bound + log((double)(keys + (n.has_sink != 0))), want = natural_lse * n.lse_unit;
     double bound = (own + fmin(sum > likely ? -log1p(-likely / sum) : (double)INFINITY, widest)) * n.lse_unit;
     if (n.lse_unit != 1)
         bound += bound_convert(want);
@@ -471,7 +569,7 @@ static __device__ void judge_end_row(const struct judge_arrays &work, const stru
     }
     if (!n.has_lse)
         return;
-    const double got = judge_load(n.lse_type, work.tensors + tile.lse, row);
+    const double got = judge_load(n.lse_type, NULL, work.tensors + tile.lse, row);
     const double ratio = judge_ratio(n.lse_type, got, want, bound);
     out->open |= ratio < 0;
     out->bad_lse = ratio > 1;
@@ -483,20 +581,22 @@ static __device__ struct judge_value judge_end_element(const struct judge_number
                                                        double tiles, double top, struct judge_element *u)
 {
     const double alpha = numbers[ROW_ALPHA], sum = numbers[ROW_SUM], likely = numbers[ROW_LIKELY];
-    const double want = u->sum / sum, error = error_turned(u->error, tiles * n.u_error + alpha, fabs(u->sum));
-    double moved = output_moved(want, sum, numbers[ROW_ERROR], error);
+    const double kept = numbers[ROW_KEPT], turned = error_turned(u->error, tiles * n.u_error + alpha, fabs(u->sum));
     if (n.likely) {
-        const double reach = fabs(u->sum) + error, fixed = tiles * n.share.systematic + alpha;
-        u->likely.u = error_turned(u->likely.u, fixed, reach);
-        u->likely.variance += tiles * n.share.variance * reach * reach;
-        if (sum > likely)
-            moved = fmin(
-                moved, output_moved(want, sum, likely,
-                                    fmin(error, likely_most(numbers[ROW_TOGETHER], u->likely.u, u->likely.variance))));
+        const double reach = fabs(u->sum) + turned, fixed = tiles * n.share.systematic + alpha;
+        u->likely.u = kept * error_turned(u->likely.u, fixed, reach);
+        u->likely.variance = (u->likely.variance + tiles * n.share.variance * reach * reach) * (kept * kept);
+        u->likely.cut *= kept;
     }
+    const double error = kept * turned, want = kept * u->sum / sum;
+    double moved = output_moved(want, sum, numbers[ROW_ERROR], error);
+    if (n.likely && sum > likely)
+        moved =
+            fmin(moved, output_moved(want, sum, likely,
+                                     fmin(error, likely_most(numbers[ROW_TOGETHER], u->likely.u, u->likely.variance))));
     struct judge_value value;
-    value.want = want;
-    value.bound = bound_divide(want) + fmin(moved, fabs(want) + 2 * top);
+    value.want = want * n.o_times;
+    value.bound = output_scaled(want, bound_divide(want) + fmin(moved, fabs(want) + 2 * top), n.o_roundings, n.o_times);
     return value;
 }
 
@@ -505,16 +605,19 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
 {
     enum { GROUPS = THREADS / W, EACH = ROWS / GROUPS };
     extern __shared__ double judge_shared[];
-    const struct judge_numbers &n = work.n;
     const struct judge_block block = work.blocks[blockIdx.x];
     const struct judge_tile tile = work.tiles[block.tile];
+    const struct judge_numbers &n = work.numbers[tile.numbers];
     const struct judge_room room = judge_room_at(judge_shared, &n);
     const int rows = tile.rows - block.row < ROWS ? tile.rows - block.row : ROWS, D = n.head_dim;
     const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
     const int column = threadIdx.x % W, group = threadIdx.x / W;
     struct judge_state s = {};
-    s.max = -INFINITY;
+    s.max = n.max_begin;
+    s.max_bound = n.bound_begin;
     s.frame = n.start;
+    s.sum = n.l_begin;
+    s.sum_error = n.l_error_begin;
     if (row < rows) {
         const struct judge_range range = work.ranges[tile.row + block.row + row];
         s.first = range.first;
@@ -526,7 +629,8 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     double most = 0;
     for (int d = lane; d < D; d += SHARE) {
         const double x =
-            row < rows ? judge_load(n.type[0], work.tensors + tile.q, (block.row + row) * work.stride[0] + d) : 0;
+            row < rows ? judge_load(n.type[0], work.code, work.tensors + tile.q, (block.row + row) * work.stride[0] + d)
+                       : 0;
         const double size = judge_size(x, n.score_least);
         room.q[row * D + d] = x;
         s.open |= !(size <= DBL_MAX);
@@ -546,24 +650,23 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
         __syncthreads();
         if (lane == 0)
             room.row[row * ROW_NUMBERS + ROW_W] = s.unit_q;
-        const double most_k =
-            judge_load_tile(work, n.type[1], tile.k, work.stride[1], kv * n.bc, cols, D, n.score_least, room);
-        judge_scores_of(n, room, judge_unit(most_k), cols);
+        const double most_k = judge_load_tile(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, room);
+        const double times = n.scaled_v ? work.scales[n.by_tile + kv] : 1;
+        judge_scores_of(n, work, tile, block.row, kv * n.bc, room, judge_unit(most_k), cols);
         __syncthreads();
-        const double most_v =
-            judge_load_tile(work, n.type[2], tile.v, work.stride[2], kv * n.bc, cols, n.head_dim_v, 0, room);
+        const double most_v = judge_load_tile(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, room);
         s.open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
-        judge_weights(n, room, mask, kv, cols, &s);
+        judge_weights(n, room, mask, kv, cols, times, &s);
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + column < n.head_dim_v)
-                judge_values<EACH>(n, room, pass * W + column, group, GROUPS, cols, judge_unit(most_v),
+                judge_values<EACH>(n, room, pass * W + column, group, GROUPS, cols, times, judge_unit(most_v),
                                    judge_unit(most_v * most_v), u[pass], &top[pass]);
     }
     struct judge_row out = {};
     const int place = block.row + row;
     if (row < rows && lane == 0) {
-        judge_end_row(work, tile, place, s.keys, room, s, &out);
+        judge_end_row(n, work, tile, place, s.keys, room, s, &out);
         out.judged = 1;
     }
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
@@ -588,16 +691,17 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
             want[r * W + column] = value.want;
             bound[r * W + column] = value.bound;
             if (n.likely) {
-                variance[r * W + column] = likely_variance(numbers[i][ROW_TOGETHER], &u[pass][i].likely,
-                                                           numbers[i][ROW_SUM], value.want, 1, n.o_unit, n.o_half_tiny);
-                cut[r * W + column] = u[pass][i].likely.cut / numbers[i][ROW_SUM];
+                variance[r * W + column] =
+                    likely_variance(numbers[i][ROW_TOGETHER], &u[pass][i].likely, numbers[i][ROW_SUM], value.want,
+                                    n.o_times, n.o_unit, n.o_half_tiny);
+                cut[r * W + column] = u[pass][i].likely.cut / numbers[i][ROW_SUM] * fabs(n.o_times);
             }
         }
         __syncthreads();
         const int end = n.head_dim_v - pass * W < W ? n.head_dim_v - pass * W : W;
         for (int i = 0; row < rows && lane == 0 && i < end; i++) {
             const int d = pass * W + i, at = row * W + i;
-            const double got = judge_load(n.type[3], work.tensors + tile.o, place * work.stride[3] + d);
+            const double got = judge_load(n.type[3], NULL, work.tensors + tile.o, place * work.stride[3] + d);
             const double ratio = judge_ratio(n.type[3], got, want[at], bound[at]);
             out.open |= ratio < 0;
             out.bad_o += ratio > 1;

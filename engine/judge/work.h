@@ -11,20 +11,30 @@
 
 enum {
     JUDGE_MAGIC = 0x4A554447,
-    JUDGE_VERSION = 1,
+    JUDGE_VERSION = 2,
     JUDGE_ROWS = 16,
     JUDGE_THREADS = 256 /* of a block */,
     JUDGE_BINS = 128
 };
 
-/* All that the formulas take of a case, the same for every q tile. */
+/* All that the formulas take of a case, the same for every q tile of a head. */
 struct judge_numbers {
     int32_t head_dim, head_dim_v, bc;
     int32_t type[4], lse_type;      /* enum dtype of Q, K, V, O */
     int32_t has_lse, likely, lanes; /* lanes that share a row's l */
+    int32_t noise;                  /* 1: what O errs by has a size that is expected */
     int32_t roundings, bin_bits, bin_least;
     double factor, score_grown, score_tiny, score_least; /* S; score_least: product_size() of a small number */
+    /* Behind the product: a soft cap (0: none) of scores that are in `before` natural units before it and in `after`
+       behind it; biases (terms: 0, 1 or 2). Later: S is captured before that, and m and P read natural units. */
+    double cap, tanh_error, before, after, slope;
+    int32_t cap_later, bias_later, bias_terms, columns; /* columns: ALiBi counts them, not distances */
+    int32_t scaled, scaled_v; /* 1: products are of codes, and get the scales of rows and keys; of the kv tile's V */
+    int64_t by_key, by_tile;  /* where these begin in judge_work.scales */
     double natural, convert, start; /* of a score of 1; 1 where m's unit is another; m before the first key, natural */
+    double max_begin, bound_begin, l_begin, l_error_begin; /* before the first key */
+    int32_t has_sink, sink_last;                           /* sink_last: it joins l behind the last tile */
+    double sink;
     struct exponential exponential;
     double p_factor, ln_factor;
     double l_error, l_unit, l_half_tiny;
@@ -32,6 +42,7 @@ struct judge_numbers {
     struct product_share share;
     double random;
     double o_unit, o_half_tiny, lse_unit;
+    double o_times, o_roundings; /* of V's codes where O gets their scale */
     double alpha_arguments;
     double folded_lse; /* of a maximum, see bound_folded_scales() */
 };
@@ -51,6 +62,7 @@ enum {
     ROW_LIKELY,
     ROW_TOGETHER,
     ROW_ALPHA,
+    ROW_KEPT, /* of U, behind a sink */
     ROW_NUMBERS
 };
 
@@ -74,11 +86,16 @@ struct judge_tile {
     int64_t q, k, v, o, lse; /* where each begins in the trace's file */
     int64_t row;             /* its first one's number among all rows */
     int64_t values;          /* its first element's in judge_work.values; read where there are any */
+    int32_t numbers;         /* which of judge_work.numbers */
     int32_t rows, keys;
-    int32_t first, last; /* kv tiles that hold something for one of its rows */
-    int32_t visits;      /* how many of first .. last those are: all of them, but with a mask of bytes */
-    int64_t mask;        /* where the mask of its rows begins in the trace's file; read where there is one */
-    int64_t skips;       /* its first byte in judge_work.skips: 1 for each of first .. last that holds nothing */
+    int64_t diagonal;      /* the key on its first row's diagonal */
+    int64_t bias;          /* where the bias of its rows begins in the trace's file; read where there is one */
+    int64_t by_row;        /* where the scales of its rows begin in judge_work.scales; read where codes have them */
+    double largest_by_row; /* of these; 1 at least */
+    int32_t first, last;   /* kv tiles that hold something for one of its rows */
+    int32_t visits;        /* how many of first .. last those are: all of them, but with a mask of bytes */
+    int64_t mask;          /* where the mask of its rows begins in the trace's file; read where there is one */
+    int64_t skips;         /* its first byte in judge_work.skips: 1 for each of first .. last that holds nothing */
 };
 
 struct judge_range {
@@ -105,15 +122,16 @@ struct judge_value {
 
 struct judge_work {
     int32_t magic, version;
-    int64_t bytes; /* of the file */
-    struct judge_numbers numbers;
-    int64_t stride[4];             /* rows of Q, K, V, O, in elements */
-    int64_t begin, end;            /* of the tensors in the trace's file */
-    int64_t tiles, ranges, blocks; /* offsets in this file of arrays, and their lengths */
-    int64_t n_tiles, n_rows, n_blocks;
+    int64_t bytes;      /* of the file */
+    int64_t stride[4];  /* rows of Q, K, V, O, in elements */
+    int64_t begin, end; /* of the tensors in the trace's file */
+    float code[3][256]; /* what each code of Q, K, V is */
+    /* Offsets in this file of arrays, and their lengths. */
+    int64_t numbers, tiles, ranges, blocks, scales;
+    int64_t n_numbers, n_tiles, n_rows, n_blocks, n_scales;
     int64_t rows;  /* offset: judge_row[n_rows], written */
     int64_t skips; /* offset: bytes, see judge_tile; their number is 0 where there is no mask of bytes */
-    int64_t n_skips, mask_stride;
+    int64_t n_skips, mask_stride, bias_stride;
     int64_t values; /* offset: judge_value, written; 0: nobody asks for them */
     int64_t n_values;
     int32_t done;      /* written: 1 when all rows are there */

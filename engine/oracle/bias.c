@@ -24,7 +24,7 @@ double bias_modified(const struct oracle_case *c, int r, int key, double score)
 /* FlashAttention-2 (csrc/flash_attn/src/mask.h) adds alibi_slope * col_idx where its Is_causal holds, and subtracts
    alibi_slope * abs(row_idx + max_seqlen_k - max_seqlen_q - col_idx) elsewhere. Is_causal is "no window to the left,
    and 0 to the right" (flash_api.cpp), where a window of kv_len or more is none. */
-static bool counts_columns(const struct oracle_case *c)
+bool bias_counts_columns(const struct oracle_case *c)
 {
     const int right = c->causal != ASC_CAUSAL_NONE ? 0 : c->window_right;
     return c->conventions.alibi_form == ASC_ALIBI_FLASH && right == 0 &&
@@ -36,7 +36,7 @@ double bias_at(const struct oracle_case *c, int r, int key, double *size)
     double sum = 0;
     *size = 0;
     if (c->alibi_slope != 0) {
-        sum = c->alibi_slope * (counts_columns(c) ? (double)key : -fabs((double)(schedule_diagonal(c, r) - key)));
+        sum = c->alibi_slope * (bias_counts_columns(c) ? (double)key : -fabs((double)(schedule_diagonal(c, r) - key)));
         *size = fabs(sum);
     }
     if (c->bias.data) {

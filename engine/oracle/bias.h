@@ -12,6 +12,9 @@ bool bias_changes(const struct oracle_case *c);
 /* What that makes of a score in natural units. */
 double bias_modified(const struct oracle_case *c, int r, int key, double score);
 
+/* Whether ALiBi is slope times the key's place, and not times its distance. */
+bool bias_counts_columns(const struct oracle_case *c);
+
 /* The bias of row r and key `key` in natural units, and the sum of the terms' magnitudes. -inf: the bias hides the key.
  */
 double bias_at(const struct oracle_case *c, int r, int key, double *size);

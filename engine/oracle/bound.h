@@ -82,14 +82,6 @@ static inline double bound_score_tiny(int head_dim)
     return (head_dim + 1) * BOUND_TINY;
 }
 
-/* A bias of `terms` terms, the sum of whose magnitudes is `size`, is added to a score: each addition rounds a partial
-   sum of at most |score| + size. The terms themselves are off by 4 u: a constant (1 / scale, log2 e) has been rounded
-   twice, multiplied by slope or bias, that by a distance. */
-static inline double bound_bias(double score, double size, int terms)
-{
-    return (BOUND_U * (4 * size + terms * (fabs(score) + size)) + 4 * BOUND_TINY) * BOUND_SLACK;
-}
-
 /* Running sum l = alpha l_prev + sum p over bc keys: each term passes at most bc additions, the multiplication and the
    few additions that join partial sums of lanes and the carried sum: (bc + 6) roundings of sum of magnitudes. */
 static inline double bound_sum(int bc)
@@ -103,14 +95,15 @@ static inline double bound_accumulate(int bc)
     return bound_gamma(bc + 2);
 }
 
-/* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
-   scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). */
-static inline double bound_descale(const struct oracle_case *c, double o, double bound, double scale)
+/* How often O is rounded besides, see output_scaled(). */
+static inline double bound_output_roundings(const struct oracle_case *c)
 {
     const bool drops = c->keep.data && c->conventions.dropout_factor == ASC_DROPOUT_AT_END;
-    const double roundings = 2 * (c->conventions.v_descale == ASC_V_OUTPUT) + 5 * drops;
-    const double more = roundings > 0 ? roundings * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
-    return (bound + more * BOUND_SLACK) * fabs(scale);
+    return 2 * (c->conventions.v_descale == ASC_V_OUTPUT) + 5 * drops;
+}
+static inline double bound_descale(const struct oracle_case *c, double o, double bound, double scale)
+{
+    return output_scaled(o, bound, bound_output_roundings(c), scale);
 }
 
 /* For a type narrower than f32: *unit, its unit roundoff, and *half_tiny, half its smallest subnormal; rounding x moves

@@ -72,6 +72,33 @@ FORMULA double bound_convert(double x)
 {
     return 3 * BOUND_U * fabs(x) * BOUND_SLACK;
 }
+/* A bias of `terms` terms, the sum of whose magnitudes is `size`, is added to a score: each addition rounds a partial
+   sum of at most |score| + size. The terms themselves are off by 4 u: a constant (1 / scale, log2 e) has been rounded
+   twice, multiplied by slope or bias, that by a distance. */
+FORMULA double bound_bias(double score, double size, int terms)
+{
+    return (BOUND_U * (4 * size + terms * (fabs(score) + size)) + 4 * BOUND_TINY) * BOUND_SLACK;
+}
+/* x, in natural units and uncertain by *bound, behind a soft cap: x' = cap tanh(x / cap). tanh is steepest at the end
+   of the interval nearest 0, where its slope is 1 - tanh^2. tanh_error: bound_tanh(). */
+FORMULA double score_capped(double cap, double tanh_error, double x, double *bound)
+{
+    const double capped = cap * tanh_lane(x / cap);
+    const double flat = tanh_lane(fmax(0.0, fabs(x) - *bound) / cap);
+    *bound = fmin((1 - flat * flat) * *bound, 2 * cap) + tanh_error * fabs(capped) + 2 * BOUND_TINY;
+    return capped;
+}
+/* A score gets its bias, the sum of `terms` terms of which `size` is the sum of the magnitudes, both in natural units;
+   those of the score are `natural` natural ones. A bias of -inf hides the key. */
+FORMULA double score_biased(double score, double bias, double size, int terms, double natural, double *bound)
+{
+    if (bias == -INFINITY) {
+        *bound = 0;
+        return -INFINITY;
+    }
+    *bound += bound_bias(score, size / fabs(natural), terms);
+    return score + bias / natural;
+}
 /* What the exponentials of a case err by. */
 struct exponential {
     double more;          /* beyond bound_exp: what a kernel declares */
@@ -90,6 +117,34 @@ FORMULA double exponential_error(const struct exponential *e, double x, double f
 FORMULA double exponential_folds(const struct exponential *e, double m)
 {
     return !e->scaled_first || !(fabs(m) <= DBL_MAX) ? 0 : fabs(m);
+}
+
+/* A sink further above m than this gets to be the frame: exp(sink - m) stays a number. */
+#define SINK_REACH 80.0
+
+/* exp(sink - m) joins l: *kept is what m's own frame is worth in the new one, *top. The kernel's exponential is taken
+   at sink - frame, which is uncertain by `loose`; where the sink lies above, it may rescale everything else by
+   exp(frame - sink) instead. */
+struct sunk {
+    double top, kept, weight, weight_loose, kept_loose;
+};
+FORMULA struct sunk sink_into(const struct exponential *e, double sink, double m, double frame, double loose)
+{
+    const double x = sink - frame;
+    const double error = exponential_error(e, x, fmax(exponential_folds(e, frame), fabs(sink)) + e->offset) +
+                         bound_convert(sink) + bound_expm1(loose);
+    struct sunk sunk;
+    sunk.top = sink - m > SINK_REACH ? sink : m;
+    sunk.kept = exp_lane(m - sunk.top);
+    sunk.weight = exp_lane(sink - sunk.top);
+    sunk.weight_loose = sunk.weight * bound_expm1(error) + BOUND_TINY;
+    sunk.kept_loose = x > 0 ? bound_expm1(error) : 0;
+    return sunk;
+}
+/* The error of l behind a sink; sum: with it. */
+FORMULA double sink_error(const struct sunk *sunk, double before, double error, double sum)
+{
+    return sunk->kept * (error + before * sunk->kept_loose) + sunk->weight_loose + 3 * BOUND_U * sum;
 }
 
 /* The largest exp(s - m) with s <= m: 1, but for its rounding; and where both are multiplied by a constant before they
@@ -344,6 +399,15 @@ FORMULA double formula_round(double x, int bits, int least_exponent, double larg
     if (rounded > largest)
         rounded = (double)INFINITY;
     return x < 0 ? -rounded : x > 0 ? rounded : x;
+}
+
+/* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
+   scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). roundings: 0
+   where neither is. */
+FORMULA double output_scaled(double o, double bound, double roundings, double scale)
+{
+    const double more = roundings > 0 ? roundings * BOUND_U * (fabs(o) + bound) + BOUND_TINY : 0;
+    return (bound + more * BOUND_SLACK) * fabs(scale);
 }
 
 /* O of a row whose weights add up to `sum`, off by `error` at most; u and u_error: of U. top: the largest |v|. */

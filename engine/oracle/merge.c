@@ -5,10 +5,8 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include <string.h>
-
-/* A sink further above m than this gets to be the frame: exp(sink - m) stays a number. */
-#define SINK_REACH 80.0
 
 /* What a split ends with in one row, and d_s. */
 struct part {
@@ -22,14 +20,14 @@ static bool is_split(const struct oracle_case *c)
     return c->kv_splits > 1;
 }
 
-static bool sink_comes_last(const struct oracle_case *c)
+bool merge_sink_comes_last(const struct oracle_case *c)
 {
     return c->has_sink && c->conventions.l_sink != ASC_SINK_START;
 }
 
 bool merge_leaves_normalized(const struct oracle_case *c)
 {
-    return c->conventions.u_norm == ASC_U_NORM_TILE && !is_split(c) && !sink_comes_last(c);
+    return c->conventions.u_norm == ASC_U_NORM_TILE && !is_split(c) && !merge_sink_comes_last(c);
 }
 
 /* U as it is before it is divided by l, where it was. */
@@ -187,26 +185,6 @@ static void finish_row(const struct oracle_case *c, const struct merged *to, int
     }
 }
 
-/* exp(sink - m) joins l: *kept is what m's own frame is worth in the new one, *top. The kernel's exponential is taken
-   at sink - frame; where the sink lies above, it may rescale everything else by exp(frame - sink) instead. */
-struct sunk {
-    double top, kept, weight, weight_loose, kept_loose;
-};
-
-static struct sunk sink_into(const struct oracle_case *c, double m, double frame, double m_loose)
-{
-    const double x = c->sink - frame;
-    const double error =
-        bound_exp_declared(c, x, fmax(values_scaled_first(c, frame), fabs(c->sink)) + bound_offset(c)) +
-        bound_convert(c->sink) + bound_expm1(m_loose);
-    struct sunk sunk = {.top = c->sink - m > SINK_REACH ? c->sink : m};
-    sunk.kept = exp(m - sunk.top);
-    sunk.weight = exp(c->sink - sunk.top);
-    sunk.weight_loose = sunk.weight * bound_expm1(error) + BOUND_TINY;
-    sunk.kept_loose = x > 0 ? bound_expm1(error) : 0;
-    return sunk;
-}
-
 static void scale_row(double *values, int r, int head_dim_v, double factor)
 {
     for (int d = 0; d < head_dim_v && factor != 1; d++)
@@ -216,12 +194,13 @@ static void scale_row(double *values, int r, int head_dim_v, double factor)
 static void sink_local(const struct oracle_case *c, struct judge_scratch *s)
 {
     const double natural = values_natural_m(c), factor = bound_p_factor(c);
+    const struct exponential e = weight_exponential(c);
     for (int r = 0; r < c->in_q.rows; r++) {
         const double m = s->carried.m[r] * natural;
         /* A row without any key keeps an empty state: what O and LSE then are is declared. */
         if (!isfinite(m) || (schedule_keys(c, r) == 0 && s->carried.l[r] == 0))
             continue;
-        const struct sunk sunk = sink_into(c, m, m, s->carried.m_loose[r] * fabs(natural));
+        const struct sunk sunk = sink_into(&e, c->sink, m, m, s->carried.m_loose[r] * fabs(natural));
         const double l = sunk.kept * s->carried.l[r] + sunk.weight * factor;
         s->carried.l_loose[r] = sunk.kept * (s->carried.l_loose[r] + fabs(s->carried.l[r]) * sunk.kept_loose) +
                                 factor * sunk.weight_loose + 3 * BOUND_U * fabs(l);
@@ -238,12 +217,11 @@ static void sink_reference(const struct oracle_case *c, struct judge_scratch *s)
     for (int r = 0; r < c->in_q.rows; r++) {
         if (!isfinite(s->reference.max[r]))
             continue;
-        const struct sunk sunk = sink_into(c, s->reference.max[r], s->reference.frame[r], 0);
+        const struct sunk sunk =
+            sink_into(&s->reference.exponential, c->sink, s->reference.max[r], s->reference.frame[r], 0);
         const double sum = sunk.kept * s->reference.sum[r] + sunk.weight;
-        s->reference.sum_error[r] = sunk.kept * (s->reference.sum_error[r] + s->reference.sum[r] * sunk.kept_loose) +
-                                    sunk.weight_loose + 3 * BOUND_U * sum;
-        likely_sink(c, s, r, sunk.kept,
-                    sunk.kept * s->reference.sum[r] * sunk.kept_loose + sunk.weight_loose + 3 * BOUND_U * sum);
+        likely_sink(c, s, r, sunk.kept, sink_error(&sunk, s->reference.sum[r], 0, sum));
+        s->reference.sum_error[r] = sink_error(&sunk, s->reference.sum[r], s->reference.sum_error[r], sum);
         s->reference.sum[r] = sum;
         s->reference.max[r] = sunk.top;
         scale_row(s->reference.out, r, c->head_dim_v, sunk.kept);
@@ -265,10 +243,10 @@ void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s)
         memcpy(s->carried.l_loose, from.l_loose, row_bytes);
         memcpy(s->carried.u, from.u, value_bytes);
         memcpy(s->carried.u_loose, from.u_loose, value_bytes);
-    } else if (sink_comes_last(c)) {
+    } else if (merge_sink_comes_last(c)) {
         take_back_l(c, s);
     }
-    if (sink_comes_last(c))
+    if (merge_sink_comes_last(c))
         sink_local(c, s);
 }
 
@@ -289,6 +267,6 @@ void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s
         if (s->likely.on)
             likely_merged(c, s, from.l_likely, from.u_likely);
     }
-    if (sink_comes_last(c))
+    if (merge_sink_comes_last(c))
         sink_reference(c, s);
 }

@@ -28,6 +28,9 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s);
 void merge_finish_local(const struct oracle_case *c, struct judge_scratch *s);
 void merge_finish_reference(const struct oracle_case *c, struct judge_scratch *s);
 
+/* Whether there is a sink that joins l behind the last tile. */
+bool merge_sink_comes_last(const struct oracle_case *c);
+
 /* Whether U was divided by l after every tile, and is not merged with anything: o is the last one. */
 bool merge_leaves_normalized(const struct oracle_case *c);
 

@@ -16,14 +16,9 @@ static inline double statement(double x)
     return isfinite(x) ? x : NAN;
 }
 
-/* x, in natural units and uncertain by *bound, behind the soft cap: x' = cap tanh(x / cap). tanh is steepest at the end
-   of the interval nearest 0, where its slope is 1 - tanh^2. */
 static double cap_score(const struct oracle_case *c, double x, double *bound)
 {
-    const double capped = c->softcap * tanh(x / c->softcap);
-    const double flat = tanh(fmax(0, fabs(x) - *bound) / c->softcap);
-    *bound = fmin((1 - flat * flat) * *bound, 2 * c->softcap) + bound_tanh(c) * fabs(capped) + 2 * BOUND_TINY;
-    return capped;
+    return score_capped(c->softcap, bound_tanh(c), x, bound);
 }
 
 static void cap_product(const struct oracle_case *c, const struct score_product *product, size_t n)
@@ -36,17 +31,11 @@ static void cap_product(const struct oracle_case *c, const struct score_product 
     }
 }
 
-/* A score gets its bias, both counted in units of which one is `natural` natural ones. A bias of -inf hides the key. */
+/* A score gets its bias, in units of which one is `natural` natural ones. */
 static double bias_score(const struct oracle_case *c, const struct operands *x, size_t i, double natural, double score,
                          double *bound)
 {
-    const double size = x->bias_size[i] / fabs(natural);
-    if (x->bias[i] == -INFINITY) {
-        *bound = 0;
-        return -INFINITY;
-    }
-    *bound += bound_bias(score, size, bias_terms(c));
-    return score + x->bias[i] / natural;
+    return score_biased(score, x->bias[i], x->bias_size[i], bias_terms(c), natural, bound);
 }
 
 /* What the formula of scores makes of them, as bias_score(). */

@@ -5,6 +5,7 @@
 #include "engine/judge/numbers.h"
 #include "engine/oracle/likely.h"
 #include "engine/oracle/schedule.h"
+#include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
 #include "engine/verdict/case.h"
 #include <errno.h>
@@ -46,6 +47,10 @@ static int case_at(const struct trace *t, const int32_t *types, const int32_t pl
     }
     *out = head->c.c;
     out->q_tile = place[2];
+    out->q_codes.first += (place[2] - head->place[2]) * out->br;
+    if (out->bias.data)
+        out->bias.data =
+            (const float *)out->bias.data + (int64_t)(place[2] - head->place[2]) * out->br * out->bias.row_stride;
     if (out->mask.data)
         out->mask.data = (const unsigned char *)out->mask.data +
                          (int64_t)(place[2] - head->place[2]) * out->br * out->mask.row_stride;
@@ -58,7 +63,6 @@ int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*pla
 {
     struct head head = {0};
     int failed = 0;
-    bool likely = false;
     *unknown = NULL;
     for (int64_t i = 0; i < n && !failed && !*unknown; i++) {
         struct oracle_case c;
@@ -66,9 +70,6 @@ int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*pla
         if (failed)
             break;
         *unknown = judge_unknown(&c);
-        if (!*unknown && i > 0 && likely != likely_wanted(&c))
-            *unknown = "sequences of fewer and of more than 4096 keys in one batch";
-        likely = likely_wanted(&c);
     }
     slot_case_free(&head.c);
     return failed ? err_no_memory(err, "", "the judge's work") : 0;
@@ -161,12 +162,22 @@ static void place_tensors(const struct trace *t, const struct oracle_case *c, co
     tile->v = offset_of(t, c->in_v.data);
     tile->o = offset_of(t, o->data) + rows * row_bytes(o);
     tile->mask = c->mask.data ? offset_of(t, c->mask.data) : 0;
+    tile->bias = c->bias.data ? offset_of(t, c->bias.data) : 0;
     tile->lse = lse->data ? offset_of(t, lse->data) + rows * row_bytes(lse) : 0;
 }
 
-/* How much of each there is: rows, blocks and values of all places. */
+/* Whether place i is another head's than the one before. */
+static bool begins_head(int32_t (*places)[3], int64_t i)
+{
+    return i == 0 || places[i][0] != places[i - 1][0] || places[i][1] != places[i - 1][1];
+}
+
+/* How much of each there is: heads, rows, blocks and values of all places. */
 static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, struct judge_work *w)
 {
+    const struct asc_problem *p = &t->problem;
+    const bool coded = dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||
+                       dtype_is_code((enum dtype)p->v_dtype);
     w->n_tiles = n;
     enum dtype u8;
     w->n_skips = trace_tensor(t, 'm', &u8) ? n * t->layout.kv_tiles : 0;
@@ -175,7 +186,9 @@ static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, s
         w->n_rows += rows;
         w->n_blocks += (rows + JUDGE_ROWS - 1) / JUDGE_ROWS;
         w->n_values += (int64_t)rows * (t->problem.head_dim_v + 1);
+        w->n_numbers += begins_head(places, i);
     }
+    w->n_scales = coded ? w->n_rows + w->n_numbers * ((int64_t)p->kv_len + t->layout.kv_tiles) : 0;
 }
 
 /* Longest rows first: what is left at the end of a launch is short. */
@@ -187,6 +200,21 @@ static int by_length(const void *a, const void *b, void *tiles)
     return by ? by : (int)(x > y) - (int)(x < y);
 }
 
+/* What is the same for all heads: strides, and what codes are. */
+static void fill_common(const struct oracle_case *c, struct judge_work *w)
+{
+    const struct matrix *of[] = {&c->in_q, &c->in_k, &c->in_v, &c->captured[asc_o]};
+    for (int m = 0; m < 4; m++)
+        w->stride[m] = of[m]->row_stride;
+    w->mask_stride = c->mask.row_stride;
+    w->bias_stride = c->bias.row_stride;
+    if (!c->mask.data)
+        w->n_skips = 0;
+    for (int m = 0; m < 3; m++)
+        for (int code = 0; code < 256 && dtype_is_code(of[m]->dtype); code++)
+            w->code[m][code] = (float)values_code(of[m]->dtype, (uint8_t)code);
+}
+
 static int fill_work(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
                      const struct job *job)
 {
@@ -194,7 +222,10 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
     struct judge_tile *tiles = part(job, w->tiles);
     struct judge_range *ranges = part(job, w->ranges);
     struct judge_block *blocks = part(job, w->blocks);
+    struct judge_numbers *numbers = part(job, w->numbers);
+    double *scales = part(job, w->scales);
     struct head head = {0};
+    int64_t scale = 0;
     int64_t row = 0;
     int64_t block = 0;
     int64_t value = 0;
@@ -204,16 +235,24 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
             slot_case_free(&head.c);
             return -1;
         }
-        if (i == 0) {
-            const struct matrix *of[] = {&c.in_q, &c.in_k, &c.in_v, &c.captured[asc_o]};
-            w->numbers = judge_numbers_of(&c);
-            for (int m = 0; m < 4; m++)
-                w->stride[m] = of[m]->row_stride;
-            w->mask_stride = c.mask.row_stride;
-            if (!c.mask.data)
-                w->n_skips = 0;
+        if (i == 0)
+            fill_common(&c, w);
+        if (begins_head(places, i)) {
+            *numbers = judge_numbers_of(&c);
+            if (w->n_scales) {
+                numbers->by_key = scale;
+                numbers->by_tile = scale + c.kv_len;
+                judge_scale_keys(&c, scales + numbers->by_key, scales + numbers->by_tile);
+                scale += c.kv_len + c.kv_tiles;
+            }
+            numbers++;
         }
         place_tensors(t, &c, &head, &tiles[i]);
+        tiles[i].numbers = (int32_t)(numbers - 1 - (struct judge_numbers *)part(job, w->numbers));
+        tiles[i].by_row = scale;
+        if (w->n_scales)
+            tiles[i].largest_by_row = judge_scale_rows(&c, scales + scale);
+        scale += w->n_scales ? c.in_q.rows : 0;
         tiles[i].skips = i * c.kv_tiles;
         judge_tiles_of(&c, &tiles[i], ranges + row,
                        c.mask.data ? (unsigned char *)part(job, w->skips) + tiles[i].skips : NULL);
@@ -247,7 +286,7 @@ static int run_program(const char *program, const struct trace *t, const struct 
     return right ? 0 : -1;
 }
 
-static void take_tile(const struct judge_work *w, const struct judge_tile *tile, const struct judge_row *rows,
+static void take_tile(const struct judge_numbers *n, const struct judge_tile *tile, const struct judge_row *rows,
                       const struct judge_range *ranges, struct noise_row *room, struct gpu_verdict *out)
 {
     *out = (struct gpu_verdict){0};
@@ -259,7 +298,7 @@ static void take_tile(const struct judge_work *w, const struct judge_tile *tile,
         room[r] = row->noise;
     }
     const struct judge_range last = ranges[tile->row + tile->rows - 1];
-    noise_finish(room, tile->rows, w->numbers.head_dim_v, w->numbers.likely, last.keys, &out->noise);
+    noise_finish(room, tile->rows, n->head_dim_v, n->noise, last.keys, &out->noise);
 }
 
 static int take_results(const struct job *job, const struct trace *t, bool values, struct gpu_judged *out)
@@ -272,7 +311,8 @@ static int take_results(const struct job *job, const struct trace *t, bool value
     out->n_values = values ? w->n_values : 0;
     const bool made = room && out->tiles && (!values || out->values);
     for (int64_t i = 0; i < w->n_tiles && made; i++)
-        take_tile(w, &tiles[i], part(job, w->rows), part(job, w->ranges), room, &out->tiles[i]);
+        take_tile((const struct judge_numbers *)part(job, w->numbers) + tiles[i].numbers, &tiles[i], part(job, w->rows),
+                  part(job, w->ranges), room, &out->tiles[i]);
     if (made && values)
         memcpy(out->values, part(job, w->values), (size_t)w->n_values * sizeof *out->values);
     free(room);
@@ -290,6 +330,8 @@ int gpu_judge_run(const char *program, const struct trace *t, const int32_t *typ
         return err_set(err, ERR_SYSTEM, "", "a run of a file is judged on the CPU");
     count_work(t, places, n, &header);
     int64_t at = sizeof header;
+    header.numbers = after(&at, header.n_numbers, sizeof(struct judge_numbers));
+    header.scales = after(&at, header.n_scales, sizeof(double));
     header.tiles = after(&at, header.n_tiles, sizeof(struct judge_tile));
     header.ranges = after(&at, header.n_rows, sizeof(struct judge_range));
     header.blocks = after(&at, header.n_blocks, sizeof(struct judge_block));

@@ -37,8 +37,8 @@ struct Params {
     int batch, heads, kv_heads, q_len, kv_len, kv_tiles, split_tiles;
     int diagonal; // query i's diagonal key is i + diagonal
     int left, right;
-    int columns; // ALiBi counts columns, as FlashAttention-2 does where causality alone hides keys
-    float scale;
+    int columns;                     // ALiBi counts columns, as FlashAttention-2 does where causality alone hides keys
+    float scale, softcap;            // softcap 0: none
     const int *page;                 // [kv_tiles] where a tile of keys lies
     const __half *paged_k, *paged_v; // [batch][kv_heads][page][BC][D]
     float *split_o, *split_lse;      // [splits][batch][heads][q_len][D], [splits][batch][heads][q_len]
@@ -117,7 +117,8 @@ __global__ void attention(Params p)
             float dot = 0.0f;
             for (int d = 0; d < D; d++)
                 dot += __half2float(q[d]) * __half2float(k[d]);
-            s[c] = dot * p.scale + bias_of(p, b, h, row, key);
+            const float score = dot * p.scale;
+            s[c] = (p.softcap > 0 ? p.softcap * tanhf(score / p.softcap) : score) + bias_of(p, b, h, row, key);
         }
         ASC_RECORD(s, tile, i, BC, r, i, s[i]);
         for (int c = 0; c < BC; c++)
@@ -214,8 +215,6 @@ const char *plan(const asc_problem *problem, asc_plan *plan)
 {
     if (problem->head_dim != D)
         return "head_dim must be 64";
-    if (problem->softcap != 0)
-        return "there is no soft cap in this kernel: softcap must be 0";
     plan->br = BR;
     plan->bc = BC;
     plan->threads = BR;
@@ -273,6 +272,7 @@ const char *launch(const asc_problem *problem, void *stream)
     p.right = causal ? 0 : problem->window_right;
     p.columns = p.right == 0 && (p.left < 0 || p.left >= problem->kv_len);
     p.scale = problem->scale;
+    p.softcap = problem->softcap;
     p.page = static_cast<const int *>(page.at);
     p.paged_k = static_cast<const __half *>(paged_k.at);
     p.paged_v = static_cast<const __half *>(paged_v.at);

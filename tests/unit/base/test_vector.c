@@ -46,6 +46,27 @@ static void test_exp_ends(void **state)
     assert_true(isnan(exp_lane(NAN)));
 }
 
+/* On both sides of the place where the series ends, too. */
+static void test_tanh(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int i = 1; i <= STEPS; i++)
+        for (int part = 0; part < 3; part++) {
+            const double x = part == 0   ? ldexp(1 + (double)(i % 4096) / 4096, -60 + i / 4096 % 66)
+                             : part == 1 ? 0x1p-4 * (0.5 + (double)i / STEPS)
+                                         : -25.0 * i / STEPS;
+            const long double want = tanhl((long double)x);
+            worst = fmax(worst, (double)fabsl(((long double)tanh_lane(x) - want) / want));
+        }
+    print_message("# largest relative error of tanh_lane: 2^%.2f, stated: 2^%.0f\n", log2(worst), log2(TANH_ERROR));
+    assert_true(worst <= TANH_ERROR);
+    assert_true(worst > TANH_ERROR / 16);
+    assert_true(tanh_lane(0) == 0);
+    assert_true(tanh_lane(INFINITY) == 1 && tanh_lane(-INFINITY) == -1);
+    assert_true(isnan(tanh_lane(NAN)));
+}
+
 /* Every code of a 16-bit type, in rows with a gap behind each. */
 static void check_codes(enum dtype t)
 {
@@ -103,10 +124,8 @@ static void test_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp_error),
-        cmocka_unit_test(test_exp_ends),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_exp_error), cmocka_unit_test(test_exp_ends), cmocka_unit_test(test_tanh),
+        cmocka_unit_test(test_load),      cmocka_unit_test(test_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,10 +120,14 @@ static void inputs_alone(struct slot_case *c)
     c->c.n_visited = 0;
 }
 
-/* Every q tile of a run, bit for bit; with the verdicts and the noise. */
-static void expect_same(const char *kernel, const char *const *keys, int64_t bad)
+/* Every q tile of a run, bit for bit; with the verdicts and the noise. declare, which may be NULL: what the kernel is
+   taken to have said besides. */
+static void expect_same_declared(const char *kernel, const char *const *keys, int64_t bad,
+                                 void (*declare)(struct asc_conventions *conventions))
 {
     struct session *s = run(kernel, keys);
+    if (declare)
+        declare(&s->run.trace->conventions);
     const struct trace *t = s->run.trace;
     const struct asc_problem *p = &t->problem;
     const int q_tiles = t->layout.q_tiles, n = p->batch * p->heads * q_tiles;
@@ -176,6 +180,11 @@ static void expect_same(const char *kernel, const char *const *keys, int64_t bad
     session_free(s);
 }
 
+static void expect_same(const char *kernel, const char *const *keys, int64_t bad)
+{
+    expect_same_declared(kernel, keys, bad, NULL);
+}
+
 /* Sequences of their own lengths and pages, shared kv heads, a causal mask with a window, tails of both tiles. */
 static void test_bits(void **state)
 {
@@ -224,6 +233,74 @@ static void test_bits_of_a_mask(void **state)
     expect_same("kernels/flex.cu",
                 (const char *const[]){"shape.q_len", "20", "shape.kv_len", "200", "shape.head_dim", "64", "shape.mask",
                                       "j % 128 < 40 && j <= i + 140", NULL},
+                0);
+}
+
+static void capped_later(struct asc_conventions *conventions)
+{
+    conventions->s_at = ASC_S_DOT;
+}
+
+/* A soft cap, ALiBi, a bias of each head and a sink behind the last tile; S captured behind them, and before. */
+static void test_bits_of_terms(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"shape.heads",
+                                       "2",
+                                       "shape.kv_heads",
+                                       "1",
+                                       "shape.q_len",
+                                       "20",
+                                       "shape.kv_len",
+                                       "70",
+                                       "shape.head_dim",
+                                       "64",
+                                       "shape.softcap",
+                                       "2",
+                                       "shape.alibi",
+                                       "yes",
+                                       "shape.bias",
+                                       "per-head",
+                                       "shape.sink",
+                                       "yes",
+                                       "shape.causal",
+                                       "bottom-right",
+                                       NULL};
+    expect_same("tests/terms/sink_end.cu", keys, 0);
+    expect_same_declared("tests/terms/sink_end.cu", keys, 0, capped_later);
+}
+
+/* Likely bounds behind a sink and with a bias, where nothing is known of the noise. */
+static void test_bits_of_long_rows_with_terms(void **state)
+{
+    (void)state;
+    expect_same("tests/terms/sink_end.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "20", "shape.kv_len", "4100", "shape.head_dim",
+                                      "64", "shape.sink", "yes", "shape.bias", "shared", NULL},
+                0);
+}
+
+static void test_bits_of_a_sink_at_the_start(void **state)
+{
+    (void)state;
+    expect_same("tests/terms/sink_start.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim",
+                                      "64", "shape.sink", "yes", "shape.alibi", "yes", "shape.causal", "none", NULL},
+                0);
+}
+
+/* Codes of e4m3: scales of heads, folded into the softmax and into O, and scales of blocks, left for the products. */
+static void test_bits_of_codes(void **state)
+{
+    (void)state;
+    expect_same("kernels/fp8_mma.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "70", "shape.kv_len", "150", "shape.head_dim",
+                                      "64", "shape.dtype", "e4m3", NULL},
+                0);
+    expect_same("kernels/hopper_fp8.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "70", "shape.kv_len", "300", "shape.head_dim",
+                                      "64", "shape.dtype", "e4m3", "scenario.define", "BLOCKS=1", "quant.scales",
+                                      "rows:128", NULL},
                 0);
 }
 
@@ -326,6 +403,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits),
                                        cmocka_unit_test(test_bits_of_long_rows),
                                        cmocka_unit_test(test_bits_of_a_mask),
+                                       cmocka_unit_test(test_bits_of_terms),
+                                       cmocka_unit_test(test_bits_of_long_rows_with_terms),
+                                       cmocka_unit_test(test_bits_of_a_sink_at_the_start),
+                                       cmocka_unit_test(test_bits_of_codes),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
                                        cmocka_unit_test(test_features),
