@@ -1,5 +1,5 @@
-/* Rows of Q, K and V that are other rows: looked up by content among all that the launch was given. */
-#include "engine/oracle/search/propose.h"
+/* Rows of Q, K and V that are other rows: what pieces that were looked up by content have in common. */
+#include "engine/oracle/search/lookup.h"
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
@@ -8,175 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces that are looked up, and how many of them may be nowhere before the operand is given up. */
-enum { FOUND_MOST = 512, LOOKED_UP = 192, MISSES_MOST = 24 };
-
-/* What stands where: piece p of row r of a tile, from a piece of a row of a head. */
-struct found {
-    int tile, row, piece;
-    enum asc_channel tensor;
-    int head, from_row, from_piece;
-};
-
 enum { MAX_COLUMNS = 256 };
-
-struct lookup {
-    struct search *search;
-    enum asc_channel operand;
-    int span, pieces; /* elements of a piece, pieces of a row */
-    struct found found[FOUND_MOST];
-    int n;
-    int looked;          /* pieces that were looked up */
-    bool repeats;        /* the inputs repeat themselves: nothing can be told */
-    uint8_t *by_columns; /* [block][D][D]: whether column d of a row is what another is of its own row; and
-                            [block]: whether that is known */
-    /* One head at a time. */
-    double *rows, *loose; /* [room] */
-    size_t room;
-    enum asc_channel tensor;
-    int head, n_rows;
-};
-
-static bool load_head(struct lookup *l, enum asc_channel tensor, int head)
-{
-    const struct source *source = source_of(l->search, tensor, head);
-    const struct oracle_case *c = l->search->sample->tiles[0].c;
-    if (!source || !source->rows.data || oracle_dim(c, tensor) != oracle_dim(c, l->operand))
-        return false;
-    if (l->rows && l->tensor == tensor && l->head == head)
-        return true;
-    const size_t n = (size_t)source->rows.rows * (size_t)oracle_dim(c, tensor);
-    if (n > l->room) {
-        l->rows = search_room(l->search, 2 * n * sizeof *l->rows);
-        l->loose = l->rows ? l->rows + n : NULL;
-        l->room = n;
-    }
-    if (!l->rows)
-        return false;
-    l->tensor = tensor;
-    l->head = head;
-    l->n_rows = source->rows.rows;
-    return source_rows(l->search, c, tensor, head, 0, l->n_rows, l->rows, l->loose);
-}
-
-/* Values that are known as far as `off`, times the spread of the piece where they were solved for. */
-struct wanted_piece {
-    const double *x;
-    double off; /* 0: as captured, to the last bit of their type */
-    enum dtype type;
-};
-
-static bool same_piece(const struct lookup *l, const struct wanted_piece *w, const double *have, const double *loose,
-                       double fold)
-{
-    double size = 0, apart = 0;
-    if (w->off == 0) {
-        for (int i = 0; i < l->span; i++)
-            if (!element_within(w->type, w->x[i], have[i] * fold, loose[i] * fabs(fold)))
-                return false;
-        return true;
-    }
-    for (int i = 0; i < l->span; i++) {
-        apart += (w->x[i] - have[i]) * (w->x[i] - have[i]);
-        size += have[i] * have[i];
-        if (apart > w->off * w->off * (size + 1) * 64)
-            return false;
-    }
-    return apart <= w->off * w->off * size;
-}
-
-/* A piece that is the same everywhere says nothing. */
-static bool is_flat(const double *x, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (x[i] != x[0])
-            return false;
-    return true;
-}
-
-static double fold_of(const struct lookup *l)
-{
-    const struct sample *s = l->search->sample;
-    return l->operand == asc_q && s->channel == asc_q ? values_fold(s->tiles[0].c) : 1;
-}
-
-/* The places of a head that hold the piece: one is taken, of several the one nearest to its own place. */
-static bool find_in_head(struct lookup *l, const struct wanted_piece *w, struct found *f, int own_row, bool any_piece)
-{
-    const int D = l->span * l->pieces;
-    int best = -1;
-    for (int row = 0; row < l->n_rows; row++) {
-        for (int p = any_piece ? 0 : f->piece; p < (any_piece ? l->pieces : f->piece + 1); p++) {
-            const size_t at = (size_t)row * (size_t)D + (size_t)p * (size_t)l->span;
-            if (!same_piece(l, w, l->rows + at, l->loose + at, fold_of(l)))
-                continue;
-            const int far = abs(row - own_row) * l->pieces + (p != f->piece);
-            if (best >= 0 && far >= best)
-                continue;
-            best = far;
-            f->from_row = row;
-            f->from_piece = p;
-        }
-    }
-    f->tensor = l->tensor;
-    f->head = l->head;
-    return best >= 0;
-}
-
-/* Its own head first, at any place; then all others, at its own place in a row. */
-static bool find_piece(struct lookup *l, const struct wanted_piece *w, struct found *f, int own_row)
-{
-    const struct search *search = l->search;
-    const struct sample_tile *t = &search->sample->tiles[f->tile];
-    const enum asc_channel tensors[] = {l->operand, l->operand == asc_v ? asc_k : asc_v, asc_q, asc_k};
-    const int own = head_of(search, t, l->operand);
-    if (is_flat(w->x, l->span))
-        return false;
-    if (load_head(l, l->operand, own) && find_in_head(l, w, f, own_row, true))
-        return true;
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
-        for (int head = 0; head < count_sources(search, tensors[i]); head++)
-            if (load_head(l, tensors[i], head) && find_in_head(l, w, f, own_row, false))
-                return true;
-    return false;
-}
-
-/* Inputs that repeat themselves hold a piece at several places, which then tells nothing of where it is from. */
-static bool is_elsewhere(struct lookup *l, const struct wanted_piece *w, const struct found *f)
-{
-    for (int head = 0; head < count_sources(l->search, f->tensor); head++) {
-        struct found other = *f;
-        if (load_head(l, f->tensor, head) && find_in_head(l, w, &other, head == f->head ? f->from_row + 1 : 0, true) &&
-            (other.head != f->head || other.from_row != f->from_row))
-            return true;
-    }
-    return false;
-}
-
-static int block_of(const struct lookup *l, const struct sample_tile *t)
-{
-    return l->operand == asc_q ? t->c->br : t->c->bc;
-}
-
-static int tile_index(const struct lookup *l, const struct sample_tile *t)
-{
-    return l->operand == asc_q ? t->at[AXIS_Q_TILE] : t->kv;
-}
-
-static void look_up(struct lookup *l, int tile, int row, int piece, const struct wanted_piece *w)
-{
-    const struct sample_tile *t = &l->search->sample->tiles[tile];
-    enum { CHECKED = 4 };
-    struct found f = {.tile = tile, .row = row, .piece = piece};
-    if (l->repeats || l->looked >= LOOKED_UP || (l->n == 0 && l->looked >= MISSES_MOST))
-        return;
-    l->looked++;
-    if (l->n >= FOUND_MOST || !find_piece(l, w, &f, tile_index(l, t) * block_of(l, t) + row))
-        return;
-    l->repeats = l->n < CHECKED && is_elsewhere(l, w, &f);
-    if (!l->repeats)
-        l->found[l->n++] = f;
-}
 
 /* Which tensor most pieces are from. */
 static enum asc_channel main_tensor(const struct lookup *l)
@@ -205,7 +37,7 @@ static size_t count_pairs(const struct lookup *l, const struct rule *rule, enum 
     for (int i = 0; i < l->n; i++) {
         const struct found *f = &l->found[i];
         const struct sample_tile *t = &l->search->sample->tiles[f->tile];
-        const int block = block_of(l, t), tile = tile_index(l, t);
+        const int block = lookup_block(l, t), tile = lookup_tile(l, t);
         if (f->tensor != rule->rows.tensor || (!of_pieces(how) && f->from_piece != f->piece))
             continue;
         heads[n] = (struct pair){head_of(l->search, t, by), f->head};
@@ -321,7 +153,7 @@ static void try_pitch(struct lookup *l)
         for (int i = 0; i < l->n; i++) {
             const struct found *f = &l->found[i];
             const struct sample_tile *t = &l->search->sample->tiles[f->tile];
-            const int head = head_of(l->search, t, l->operand), row = tile_index(l, t) * block_of(l, t) + f->row;
+            const int head = head_of(l->search, t, l->operand), row = lookup_tile(l, t) * lookup_block(l, t) + f->row;
             const int from = flat_row(l->search, l->operand, head, row) * l->pieces + f->piece;
             const int to = flat_row(l->search, f->tensor, f->head, f->from_row) * l->pieces + f->from_piece;
             if (f->tensor != l->operand || from < line)
@@ -418,7 +250,7 @@ static bool stays(const struct lookup *l, const struct found *f)
 {
     const struct sample_tile *t = &l->search->sample->tiles[f->tile];
     return f->tensor == l->operand && f->head == head_of(l->search, t, l->operand) && f->from_piece == f->piece &&
-           f->from_row == tile_index(l, t) * block_of(l, t) + f->row;
+           f->from_row == lookup_tile(l, t) * lookup_block(l, t) + f->row;
 }
 
 /* Some rows of the tile, or some columns, are elsewhere and the others in their place: the maps are those of what is
@@ -426,7 +258,7 @@ static bool stays(const struct lookup *l, const struct found *f)
 static void try_part(struct lookup *l, enum how how, struct pair *pairs)
 {
     const struct sample_tile *t = &l->search->sample->tiles[0];
-    const int D = oracle_dim(t->c, l->operand), rows = block_of(l, t), most = rows > D ? rows : D;
+    const int D = oracle_dim(t->c, l->operand), rows = lookup_block(l, t), most = rows > D ? rows : D;
     struct lookup moved = *l;
     uint8_t *sides = search_room(l->search, (size_t)4 * (size_t)most);
     if (!sides)
@@ -499,9 +331,9 @@ static void look_up_captured(struct lookup *l)
 static void look_up_columns(struct lookup *l, int tile, const double *x, int n, const unsigned char *known, double off)
 {
     const struct sample_tile *t = &l->search->sample->tiles[tile];
-    const int D = oracle_dim(t->c, l->operand), block = block_of(l, t), first = tile_index(l, t) * block;
+    const int D = oracle_dim(t->c, l->operand), block = lookup_block(l, t), first = lookup_tile(l, t) * block;
     const size_t size = (size_t)block * (size_t)D * (size_t)D;
-    if (!load_head(l, l->operand, head_of(l->search, t, l->operand)))
+    if (!lookup_load(l, l->operand, head_of(l->search, t, l->operand)))
         return;
     if (!l->by_columns && (l->by_columns = search_room(l->search, size + (size_t)block)))
         memset(l->by_columns, 1, size + (size_t)block);
@@ -563,7 +395,7 @@ static double fit_columns(const struct pair *pairs, size_t n, const struct term 
 static void try_columns(struct lookup *l)
 {
     const struct sample_tile *t = &l->search->sample->tiles[0];
-    const int block = block_of(l, t), D = oracle_dim(t->c, l->operand);
+    const int block = lookup_block(l, t), D = oracle_dim(t->c, l->operand);
     struct pair pairs[MAX_COLUMNS];
     struct rule rule = rule_new(RULE_ROWS), best = rule;
     struct term rows = {.axis = AXIS_ROW};
@@ -648,7 +480,7 @@ static void look_up_lines(struct lookup *l, int tile)
         int found = 0;
         for (int i = -1; i < count_sources(search, l->operand) && found < 2; i++) {
             for (int k = 0; k < 2 && found < 2; k++) {
-                if (i == own || !load_head(l, tensors[k], i < 0 ? own : i))
+                if (i == own || !lookup_load(l, tensors[k], i < 0 ? own : i))
                     continue;
                 for (int row = 0; row < l->n_rows && found < 2; row++) {
                     if (!row_gives_scores(t, l->operand, j, l->rows + (size_t)row * (size_t)D))
