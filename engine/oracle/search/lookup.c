@@ -4,8 +4,8 @@
 #include "engine/oracle/values.h"
 #include <stdlib.h>
 
-/* Pieces that are looked up, and how many of them may be nowhere before the operand is given up. */
-enum { LOOKED_UP = 192, MISSES_MOST = 24 };
+/* How many pieces may be nowhere before the operand is given up. */
+enum { MISSES_MOST = 24 };
 
 bool lookup_load(struct lookup *l, enum asc_channel tensor, int head)
 {

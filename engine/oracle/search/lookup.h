@@ -4,7 +4,8 @@
 
 #include "engine/oracle/search/propose.h"
 
-enum { FOUND_MOST = 512 };
+/* Pieces that are kept, and that are looked up. */
+enum { FOUND_MOST = 512, LOOKED_UP = 192 };
 
 /* What stands where: piece p of row r of a tile, from a piece of a row of a head. */
 struct found {
