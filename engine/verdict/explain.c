@@ -291,9 +291,11 @@ static int add_left_out(struct explaining *e, const struct region *region, struc
 }
 
 /* A region was fitted to a sample: it is tried on what the sample did not show, until nothing speaks against it. What
-   something still speaks against is not told. */
+   something still speaks against is not told: another rule is searched for, once, where what spoke against the first is
+   in the sample. */
 static int settle(struct explaining *e, struct explanation *out)
 {
+    bool again = false;
     int failed = 0;
     for (int round = 0; round <= ROUNDS && (out->n || out->pattern); round++) {
         const struct explanation before = *out;
@@ -303,10 +305,18 @@ static int settle(struct explaining *e, struct explanation *out)
             failed = add_left_out(e, &before.rule[0].region, &o);
         if (failed || (!o.against && !o.added))
             return failed;
-        if (o.added)
+        if (o.added) {
             failed = search(e, before.n ? &before.rule[0] : NULL, out);
-        else
+            if (!failed && before.n && !out->n && !again) {
+                again = true;
+                failed = search(e, NULL, out);
+                if (failed)
+                    return failed;
+                continue;
+            }
+        } else {
             *out = (struct explanation){.tried = before.tried};
+        }
         if (before.n) { /* that search tried one rule alone */
             out->runner_up = before.runner_up;
             memcpy(out->runner_up_said, before.runner_up_said, sizeof out->runner_up_said);

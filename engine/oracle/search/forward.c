@@ -437,10 +437,15 @@ static bool forward_weight(struct search *search, const struct rule *rule, const
     for (int r = 0; r < R; r++)
         for (int k = 0; k < C; k++) {
             const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
-            search->operand[r * C + k] = from < 0 ? NAN : row < R && key < C ? p->value[row * C + key] : 0;
+            /* Of rows behind the tile's last one nothing is known. */
+            const double there = key >= C ? 0 : row < R ? p->value[row * C + key] : NAN;
+            search->operand[r * C + k] = from < 0 ? NAN : there;
         }
     p->value = search->operand;
     search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        if (isnan(want[i]) && !isnan(t->want[i]))
+            bound[i] = INFINITY;
     return true;
 }
 

@@ -246,11 +246,14 @@ static bool solve_bit(const struct pair *pairs, size_t n, int bits, int k, unsig
 }
 
 /* log2(bits^2 + bits) for each entry in which the matrix is not the identity (study of causes): that many places there
-   are for one. */
+   are for one. Where it is not, a bit of the indices that no pair has is a guess, and costs two. */
 static double fit_bits(const struct pair *pairs, size_t n, int count, struct map *map)
 {
+    const unsigned all = (1u << map_bits_for(count)) - 1;
+    unsigned known = 0;
     int set = 0;
     for (size_t i = 0; i < n; i++) {
+        known |= (unsigned)pairs[i].from;
         count = pairs[i].from >= count ? pairs[i].from + 1 : count;
         count = pairs[i].to >= count ? pairs[i].to + 1 : count;
     }
@@ -265,7 +268,7 @@ static double fit_bits(const struct pair *pairs, size_t n, int count, struct map
         map->flip |= (unsigned)flip << k;
         set += __builtin_popcount(map->row[k] ^ 1u << k) + flip;
     }
-    return set * log2(bits * bits + bits);
+    return set * log2(bits * bits + bits) + (set ? 2 * __builtin_popcount(all & ~known) : 0);
 }
 
 static void offer(const struct map *map, double bits, const struct pair *pairs, size_t n, double *least,

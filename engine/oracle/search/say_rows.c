@@ -274,7 +274,12 @@ void say_bits(const struct map *map, int low, const char *lower, char *out, size
         say_add(out, bytes, " where %s i is wanted: another swizzle", lower);
         return;
     }
-    say_add(out, bytes, " %ss out of place: ", lower);
+    bool moved[2] = {false, false}; /* rows, and what is within them */
+    for (int k = 0; k < map->bits; k++)
+        moved[k < low] = moved[k < low] || map->row[k] != 1u << k || (map->flip >> k & 1);
+    const bool both = moved[0] && moved[1];
+    say_add(out, bytes, " %s%s%s%s out of place: ", moved[0] ? "rows" : "", both ? " and " : "", moved[1] ? lower : "",
+            moved[1] ? "s" : "");
     say_moved_bits(map, low, lower, out, bytes);
 }
 

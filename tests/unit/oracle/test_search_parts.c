@@ -92,6 +92,22 @@ static void maps_are_found_and_said(void **state)
 }
 
 /* What no map gives is none, but for a difference that most have. */
+/* Of the blocks of sixteen the first two alone are seen, which bits exchanged would give as well: what those do to the
+   bits of the others is a guess. */
+static void bits_that_no_pair_has_are_a_guess(void **state)
+{
+    enum { LINE = 16, APART = 64, LINES = 2, ALL = 100 };
+    struct pair pairs[LINE * LINES];
+    struct map map;
+    (void)state;
+    for (int i = 0; i < LINE * LINES; i++)
+        pairs[i] = (struct pair){i, i / LINE * APART + i % LINE};
+    assert_true(map_fit(pairs, LINE * LINES, ALL, &map) < INFINITY);
+    assert_int_equal(map.kind, MAP_PITCH);
+    assert_int_equal(map.a, LINE);
+    assert_int_equal(map.b, APART);
+}
+
 static void scattered_pairs_have_no_map(void **state)
 {
     (void)state;
@@ -340,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
+        cmocka_unit_test(bits_that_no_pair_has_are_a_guess),
         cmocka_unit_test(panels_lie_apart),
         cmocka_unit_test(descriptors_are_found),
         cmocka_unit_test(a_table_of_codes_is_read_off),
