@@ -1,5 +1,7 @@
 #include "engine/verdict/measured.h"
 
+#include "engine/oracle/bias.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/conventions.h"
 #include "engine/verdict/case.h"
@@ -57,6 +59,11 @@ struct measuring {
     /* Of m: the most it lies below and above the running maximum, in log2 units; whether a row's ever changes. */
     double lag, lead;
     bool moves;
+    /* Of m: whether it is the running maximum of all scores, of keys that the row does not see among them, and in how
+       many rows that is more. */
+    const struct oracle_case *c; /* borrowed, of the slot that is measured */
+    bool sees_hidden;
+    int n_hidden, n_slots;
     /* Of s: what masked scores hold. Of m and alpha: what m begins at. */
     struct interval constant;
     /* Of p: what it is multiplied by. Of s, alpha and p: the largest relative error. */
@@ -64,8 +71,47 @@ struct measuring {
     double error;
 };
 
+enum { SLOTS_UNMASKED = 3 };
+
+/* Scores are products of the inputs and nothing else. */
+static bool has_plain_scores(const struct oracle_case *c)
+{
+    return !(c->softcap > 0) && !bias_changes(c) && !c->rope.kind && codes_use(c, asc_q) == CODES_NONE &&
+           codes_use(c, asc_k) == CODES_NONE;
+}
+
+/* The largest of a row's scores of a tile before the mask; behind kv_len products of zeros. */
+static double largest_unmasked(const struct oracle_case *c, int row, int kv)
+{
+    const int first = kv * c->bc, end = first + c->bc;
+    double largest = end > c->kv_len ? 0 : -INFINITY;
+    for (int key = first; key < end && key < c->kv_len; key++) {
+        double score = 0;
+        for (int d = 0; d < c->head_dim; d++)
+            score += values_element(&c->in_q, (size_t)(row * c->in_q.row_stride + d)) *
+                     values_element(&c->in_k, (size_t)(key * c->in_k.row_stride + d));
+        largest = fmax(largest, score * c->scale);
+    }
+    return largest;
+}
+
+static void measure_unmasked(struct measuring *a, const struct tile_detail *d)
+{
+    for (int r = 0; r < d->rows && a->sees_hidden; r++) {
+        if (isnan(d->got[r])) /* a tile that was not visited */
+            continue;
+        const double largest = largest_unmasked(a->c, r, d->kv) / a->unit, before = a->m[r];
+        const double off = d->bound_local[r] + 0x1p-16 * fabs(largest);
+        const bool own = fabs(d->got[r] - largest) <= off;
+        a->sees_hidden = own || (before >= largest - off && d->got[r] == before);
+        a->n_hidden += own && d->got[r] > d->want_local[r] + 4 * off;
+    }
+}
+
 static void measure_m(struct measuring *a, const struct tile_detail *d)
 {
+    if (a->n_slots <= SLOTS_UNMASKED)
+        measure_unmasked(a, d);
     for (int r = 0; r < d->rows; r++) {
         const double got = d->got[r], above = (got - d->want_local[r]) * a->unit * M_LOG2E;
         a->moves |= !isnan(a->m[r]) && a->m[r] != got;
@@ -125,6 +171,9 @@ static int measure_slot(const struct trace *t, int slot, struct judge_scratch *s
     if (slot_case_make(t, slot, &c) != 0)
         return -1;
     a->unit = values_natural_m(&c.c);
+    a->c = &c.c;
+    a->n_slots++;
+    a->sees_hidden &= has_plain_scores(&c.c);
     for (int r = 0; r < t->plan.br; r++)
         a->m[r] = NAN;
     const int failed = judge_each(&c.c, scratch, measure, a);
@@ -154,6 +203,7 @@ static int measure_stage(const struct judgement *j, const struct trace *as, enum
     if (t.conventions.s_masked == ASC_MASKED_VALUE)
         t.conventions.s_masked = ASC_MASKED_INFINITE;
     *a = (struct measuring){.ch = ch, .type = (enum dtype)t.layout.channel[ch].dtype};
+    a->sees_hidden = true;
     a->m = calloc((size_t)t.plan.br, sizeof *a->m);
     int failed = !a->m;
     for (int slot = 0, looked = 0; slot < j->n_slots && looked < SLOTS_MEASURED && !failed; slot++)
@@ -163,6 +213,7 @@ static int measure_stage(const struct judgement *j, const struct trace *as, enum
         }
     free(a->m);
     a->m = NULL;
+    a->c = NULL;
     return failed;
 }
 
@@ -261,7 +312,7 @@ static void name_choice(int convention, int value, char *out, size_t bytes)
 /* A declaration that was measured, and what was seen. */
 struct candidate {
     struct asc_conventions c;
-    char why[80], fields[DECLARATION_BYTES];
+    char why[120], fields[DECLARATION_BYTES];
     struct convention_line line[CONVENTION_LINES];
     int n_lines;
 };
@@ -325,6 +376,9 @@ static bool lag_candidate(const struct measuring *a, struct candidate *x)
     return true;
 }
 
+/* Rows in which a hidden key has the largest score, by which that is told. */
+enum { HIDDEN_LEAST = 8 };
+
 static bool fixed_candidate(const struct measuring *a, struct candidate *x)
 {
     x->c.m_policy = ASC_M_FIXED;
@@ -333,6 +387,10 @@ static bool fixed_candidate(const struct measuring *a, struct candidate *x)
     if (a->lead <= 0)
         snprintf(x->why, sizeof x->why, "m lags by up to %.4g (log2), more than m_lag's %g", a->lag,
                  conventions[CONVENTION_OF_m_lag].high);
+    else if (a->sees_hidden && a->n_hidden >= HIDDEN_LEAST)
+        snprintf(x->why, sizeof x->why,
+                 "m is taken before the mask: keys that a row does not see count, up to %.4g above the others (log2)",
+                 a->lead);
     else if (!a->moves)
         snprintf(x->why, sizeof x->why, "m is constant in each row from its first tile on");
     else

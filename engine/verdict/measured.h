@@ -9,7 +9,7 @@
 
 /* Field and value of conventions.def or of the plan, and what speaks for it. */
 struct declared_otherwise {
-    char why[80];                                  /* "m lags by up to 7.3 (log2)" */
+    char why[120];                                 /* "m lags by up to 7.3 (log2)" */
     char fields[DECLARATION_BYTES];                /* "m_policy = lagging, m_lag = 7.3 or more"; "": nothing fits */
     struct convention_line line[CONVENTION_LINES]; /* [n_lines]: what the kernel says then */
     int n_lines;

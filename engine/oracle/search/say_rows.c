@@ -346,10 +346,17 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
                 operand);
         return;
     }
-    say_add(out, bytes, "%s hold%s%s%s", operand, both ? "" : "s", other ? " " : "", other ? tensor : "");
+    say_places(s, rule, places, sizeof places);
+    /* Where the operand was right at its own probe, it is not what it holds that is wrong. */
+    const bool as_read = s->channel != f->operand && !both && !other && places[0] == ' ' &&
+                         rule->map.kind != MAP_DESCRIBED && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME &&
+                         !f->by_query;
+    if (as_read)
+        say_add(out, bytes, "%s is read with", operand);
+    else
+        say_add(out, bytes, "%s hold%s%s%s", operand, both ? "" : "s", other ? " " : "", other ? tensor : "");
     if (other && (f->shift || oracle_dim(s->tiles[0].c, f->tensor) != oracle_dim(s->tiles[0].c, f->operand)))
         say_add(out, bytes, ", column c + %d where column c is wanted", f->shift);
-    say_places(s, rule, places, sizeof places);
     say_add(out, bytes, "%s%s", other && places[0] == ' ' ? "," : "", places);
     bool said = other || places[0];
     if (f->tile.kind != MAP_SAME) {

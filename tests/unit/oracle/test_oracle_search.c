@@ -154,9 +154,10 @@ static void what_is_said_of_others(void **state)
     } rows[] = {
         {S_SUMMED_IN_BF16, 0, "S is summed in bf16: rounded after every 8 elements"},
         {S_K_BITS_IN_TURN, 0,
-         "K holds columns out of place: bit 0 of the column is bit 0 of the row, bit 0 of the row is bit "
+         "K is read with rows and columns out of place: bit 0 of the column is bit 0 of the row, bit 0 of the row is "
+         "bit "
          "1 of the row, bit 1 of the row is bit 0 of the column"},
-        {U_V_PAIRS_TRANSPOSED, 0, "V holds its rows and columns exchanged within blocks of 2 x 2"},
+        {U_V_PAIRS_TRANSPOSED, 0, "V is read with its rows and columns exchanged within blocks of 2 x 2"},
         {U_SUMMED_IN_BF16, 0, "U is summed in bf16: rounded after every 4 keys"},
         {S_Q_SCALED_IN_F16, 0,
          "Q is rounded to f16 once it is multiplied by 0.255035 (softmax scale · log2(e)) on the way to S"},
@@ -164,7 +165,8 @@ static void what_is_said_of_others(void **state)
         {U_P_IN_255, 0, "P is rounded to whole numbers once it is multiplied by 255 on the way to U"},
         {O_U_IN_BF16, 0, "U is rounded to bf16 on the way to O"},
         {O_RECIPROCAL_IN_F16, 0, "1 / l is rounded to f16 on the way to O"},
-        {S_ONE_OF_EIGHT_PAIRED, 0, "K holds column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
+        {S_ONE_OF_EIGHT_PAIRED, 0,
+         "K is read with column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
         {U_KEYS_OF_OTHER_ROW, 2,
          "U takes in keys up to the last one that row r - 4 sees, and not up to its own row's in rows with r "
          "mod 8 >= 4"},

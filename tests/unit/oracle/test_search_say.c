@@ -225,7 +225,7 @@ static void rows_of_pages_and_of_descriptors(void **state)
            "not 128, "
            "groups of 8 rows 16 bytes apart, not 1024, a swizzle of 16 bytes, not 128");
     rows.map = (struct map){.kind = MAP_PANELS, .a = 2 * MAP_PANEL_PIECES, .b = 64, .bits = 128};
-    expect(asc_s, rows, "K holds panels of 64 elements that lie 128 rows apart and are read 64 apart");
+    expect(asc_s, rows, "K is read with panels of 64 elements that lie 128 rows apart and are read 64 apart");
 }
 
 /* Bits that move alike are said at once: a sentence that is cut would lose its region. */
