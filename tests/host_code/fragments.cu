@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-template <int D> __global__ void fragments(const __half *Q, const __half *K, const __half *V, __half *O, int n)
+template <int D, bool asc_probed>
+__global__ void fragments(const __half *Q, const __half *K, const __half *V, __half *O, int n)
 {
     const int bh = blockIdx.y, lane = threadIdx.x;
     Q += (size_t)bh * n * D, K += (size_t)bh * n * D, V += (size_t)bh * n * D, O += (size_t)bh * n * D;
@@ -91,7 +92,7 @@ void solve(const __half *Q, const __half *K, const __half *V, __half *O, int hea
         fprintf(stderr, "head_dim must be 16 and the length a multiple of 32\n");
         exit(2);
     }
-    fragments<16><<<dim3(n / 32, heads), 32>>>(Q, K, V, O, n);
+    ASC_TWICE(fragments<16, asc_probed><<<dim3(n / 32, heads), 32>>>(Q, K, V, O, n));
 }
 
 ASC_KERNEL(fragments)

@@ -171,6 +171,17 @@ class Header(unittest.TestCase):
             run(nvcc, "-std=c++17", "-arch=sm_90", f"-DASC_MODE={mode}", "-Xcompiler", "-Wall,-Werror", "-c", "-o", "x.o",
                 self.file("attention.cu", text + KERNEL), cwd=self.path)
 
+    def test_a_kernel_launched_twice(self):
+        """In a program of the user's own it is there with its probes and without; without probes, once."""
+        nvcc = find_nvcc()
+        if not nvcc:
+            self.skipTest("no nvcc here")
+        for mode, instances in ((0, {"0"}), (1, {"0", "1"})):
+            run(nvcc, "-std=c++17", "-arch=sm_90", f"-DASC_MODE={mode}", "-I", HEADER.parent, "-ptx", "-o", "x.ptx",
+                ROOT / "tests/host_code/fragments.cu", cwd=self.path)
+            ptx = (self.path / "x.ptx").read_text(encoding="utf-8")
+            self.assertEqual(set(re.findall(r"\.entry _Z9fragmentsILi16ELb([01])E", ptx)), instances)
+
 
 if __name__ == "__main__":
     tap.main()
