@@ -71,13 +71,14 @@ struct measuring {
     double error;
 };
 
-enum { SLOTS_UNMASKED = 3 };
+/* One slot tells, where the products of its scores are not too many. */
+enum { SLOTS_UNMASKED = 1, UNMASKED_MOST = 1 << 24 };
 
 /* Scores are products of the inputs and nothing else. */
 static bool has_plain_scores(const struct oracle_case *c)
 {
-    return !(c->softcap > 0) && !bias_changes(c) && !c->rope.kind && codes_use(c, asc_q) == CODES_NONE &&
-           codes_use(c, asc_k) == CODES_NONE;
+    return (int64_t)c->br * c->kv_len * c->head_dim <= UNMASKED_MOST && !(c->softcap > 0) && !bias_changes(c) &&
+           !c->rope.kind && codes_use(c, asc_q) == CODES_NONE && codes_use(c, asc_k) == CODES_NONE;
 }
 
 /* The largest of a row's scores of a tile before the mask; behind kv_len products of zeros. */
@@ -98,7 +99,7 @@ static double largest_unmasked(const struct oracle_case *c, int row, int kv)
 static void measure_unmasked(struct measuring *a, const struct tile_detail *d)
 {
     for (int r = 0; r < d->rows && a->sees_hidden; r++) {
-        if (isnan(d->got[r])) /* a tile that was not visited */
+        if (isnan(d->got[r])) /* a tile that was not visited; a NaN of the kernel's own leaves `lead` no number */
             continue;
         const double largest = largest_unmasked(a->c, r, d->kv) / a->unit, before = a->m[r];
         const double off = d->bound_local[r] + 0x1p-16 * fabs(largest);
