@@ -113,9 +113,8 @@ static int write_refused(FILE *out)
     fputs("\n## Refused where it is reached\n\nOther inline PTX than the list below ends the run that comes to it, at "
           "its "
           "line. A kernel may hold it all the same, as CuTe's headers do.\n\n| in the source | why |\n| --- | --- |\n"
-          "| `wgmma`, `cp.async.bulk` (TMA), `mbarrier`, `setmaxnreg` | what sm_90 does asynchronously is not modelled "
-          "|\n"
-          "| `mma.sync` of other shapes or types | the bits of these products are not measured |\n"
+          "| `mma.sync`, `wgmma` of other shapes or types | the bits of these products are not measured |\n"
+          "| `tcgen05` | Blackwell's tensor memory is not modelled |\n"
           "| other approximate functions | the bits of their results are not measured |\n"
           "| anything else | nothing translates it; it may be misspelt |\n\nWhat runs:\n",
           out);

@@ -89,7 +89,7 @@ template <class Where> ASC_DEVICE void asc_touch(asc_rows_visit<Where> &visit, i
         if (there == slot || there < 0)
             return;
     }
-    asc_stamp(visit.channel, moved, visit.kv);
+    asc_end(visit.channel, moved, visit.kv, asc_lost{}, true);
 }
 
 template <class Where> ASC_DEVICE void asc_take_counts(asc_rows_visit<Where> &visit, const asc_visit &one)
@@ -125,7 +125,7 @@ template <class Where, class Work> ASC_DEVICE void asc_each_tile(asc_rows_visit<
         work(one);
         asc_take_counts(visit, one);
         if (one.values)
-            asc_stamp(visit.channel, there.place.slot, visit.kv);
+            asc_end(visit.channel, there.place.slot, visit.kv, asc_lost{}, true);
     }
 #if ASC_MODE == 2
     if (first.fed) {
@@ -248,11 +248,11 @@ ASC_DEVICE void asc_record_shared(asc_rows_visit<Where> &visit, int rows, int co
 template <class Where>
 ASC_DEVICE void asc_close(int channel, const asc_rows<Where> &, int32_t kv, const asc_rows_visit<Where> &visit)
 {
-    asc_count_lost(channel, visit);
+    asc_end(channel, 0, kv, asc_lost_by(visit), false);
     ASC_UNROLL for (int i = ASC_TOUCHED - 1; i >= 0; i--)
     {
         if (visit.touched[i] >= 0)
-            asc_stamp(channel, visit.touched[i], kv);
+            asc_end(channel, visit.touched[i], kv, asc_lost{}, true);
     }
     asc_checks_resume();
 }

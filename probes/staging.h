@@ -157,11 +157,19 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 {
 #ifdef ASC_NVCC
     /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
-       kernels/hopper_large.cu. They go through memory of the thread, and loops that no compiler unrolls. */
-    constexpr int many = 32, part = 64, group = 8;
-    if (n >= many) {
-        using There = asc_stands<decltype(value(0))>;
-        using Element = typename asc_plain<decltype(value(0))>::type;
+       kernels/hopper_large.cu. More than `few` go through memory of the thread, and loops that no compiler unrolls; so
+       much for so many takes half as long again to record as from registers, (2,8,2048,64) on an H200. */
+    using There = asc_stands<decltype(value(0))>;
+    using Element = typename asc_plain<decltype(value(0))>::type;
+    constexpr int few = 32, part = 64, group = 16, in_memory = 8;
+    constexpr bool in_groups = !ASC_STAGING && ASC_MODE == 1;
+    if (in_groups && n <= few && n % group == 0) {
+        ASC_UNROLL for (int from = 0; from < n; from += group) asc_record_group<Element, group>(
+            visit, [&](int i) { return row(from + i); }, [&](int i) { return col(from + i); },
+            [&](int i) -> Element { return value(from + i); });
+        return;
+    }
+    if (n >= few) {
         ASC_UNROLL for (int from = 0; from < n; from += part)
         {
             alignas(16) Element kept[part];
@@ -169,8 +177,8 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
             int unknown = all;
             asm("" : "+r"(unknown));
             ASC_UNROLL for (int i = 0; i < all; i++) kept[i] = value(from + i);
-            if (!ASC_STAGING && ASC_MODE == 1 && all % group == 0) {
-                _Pragma("unroll 1") for (int i = 0; i < unknown; i += group) asc_record_group<Element, group>(
+            if (in_groups && all % in_memory == 0) {
+                _Pragma("unroll 1") for (int i = 0; i < unknown; i += in_memory) asc_record_group<Element, in_memory>(
                     visit, [&](int j) { return row(from + i + j); }, [&](int j) { return col(from + i + j); },
                     [&](int j) -> const Element & { return kept[i + j]; });
                 continue;
