@@ -39,7 +39,7 @@ template <class T, int D> __device__ void load_tile(T *tile, const T *head, int6
     }
 }
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) v2b_scalar(Params<T> p)
+template <class T, int D, bool asc_probed> __global__ void __launch_bounds__(THREADS) v2b_scalar(Params<T> p)
 {
     constexpr int LD = D + 2, COLS = D / 32;
     extern __shared__ __align__(16) unsigned char shared[];
@@ -165,7 +165,7 @@ const char *launch(const asc_problem *problem, void *stream)
         constexpr int D = head_dim;
         const auto p = params_of<Params<T>>(problem);
         const size_t shared = 3 * 64 * (D + 2) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
-        return ASC_LAUNCH((v2b_scalar<T, D>), grid_of(problem, BR), THREADS, shared, stream, p);
+        return ASC_TWICE(ASC_LAUNCH((v2b_scalar<T, D, asc_probed>), grid_of(problem, BR), THREADS, shared, stream, p));
     });
 }
 

@@ -35,7 +35,7 @@ template <class T, int D> struct Shared {
     static constexpr size_t bytes = (Q + 2 * K + 2 * V) * sizeof(T) + (WARPS * BC + 2 * BR) * sizeof(float);
 };
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_cpasync(Params<T> p)
+template <class T, int D, bool asc_probed> __global__ void __launch_bounds__(THREADS) v2c_cpasync(Params<T> p)
 {
     using L = Shared<T, D>;
     constexpr int BC = L::BC, LDK = L::LDK, KEYS = BC / 32, COLS = D / 32;
@@ -184,7 +184,8 @@ const char *launch(const asc_problem *problem, void *stream)
         using T = decltype(type);
         constexpr int D = head_dim;
         const auto p = params_of<Params<T>>(problem);
-        return ASC_LAUNCH((v2c_cpasync<T, D>), grid_of(problem, BR), THREADS, (Shared<T, D>::bytes), stream, p);
+        return ASC_TWICE(ASC_LAUNCH((v2c_cpasync<T, D, asc_probed>), grid_of(problem, BR), THREADS,
+                                    (Shared<T, D>::bytes), stream, p));
     });
 }
 

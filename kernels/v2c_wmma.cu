@@ -24,7 +24,7 @@ using namespace ladder;
 
 constexpr int THREADS = 128;
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma(Params<T> p)
+template <class T, int D, bool asc_probed> __global__ void __launch_bounds__(THREADS) v2c_wmma(Params<T> p)
 {
     using L = Scores<T, D>;
     constexpr int LD = L::LD, TILE = L::TILE, LDS = L::LDS;
@@ -180,7 +180,7 @@ const char *launch(const asc_problem *problem, void *stream)
         constexpr int D = head_dim;
         constexpr size_t bytes = 4 * Scores<T, D>::TILE * sizeof(T) + Scores<T, D>::bytes;
         const auto p = params_of<Params<T>>(problem);
-        return ASC_LAUNCH((v2c_wmma<T, D>), grid_of(problem, BR), THREADS, bytes, stream, p);
+        return ASC_TWICE(ASC_LAUNCH((v2c_wmma<T, D, asc_probed>), grid_of(problem, BR), THREADS, bytes, stream, p));
     });
 }
 

@@ -54,7 +54,7 @@ template <class T, int D> struct Shared {
 // The element e of those that a lane has of a row of scores is this key of the tile.
 #define KEY(e) ((e) / 4 * 8 + half * 4 + (e) % 4)
 
-template <class T, int D> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk(Params<T> p)
+template <class T, int D, bool asc_probed> __global__ void __launch_bounds__(THREADS) v2c_wmma_qk(Params<T> p)
 {
     using L = Shared<T, D>;
     constexpr int LDQ = L::LDK, LDK = L::LDK, LDV = D, COLS = D / 16;
@@ -218,7 +218,8 @@ const char *launch(const asc_problem *problem, void *stream)
         using T = decltype(type);
         constexpr int D = head_dim;
         const auto p = params_of<Params<T>>(problem);
-        return ASC_LAUNCH((v2c_wmma_qk<T, D>), grid_of(problem, BR), THREADS, (Shared<T, D>::bytes), stream, p);
+        return ASC_TWICE(ASC_LAUNCH((v2c_wmma_qk<T, D, asc_probed>), grid_of(problem, BR), THREADS,
+                                    (Shared<T, D>::bytes), stream, p));
     });
 }
 

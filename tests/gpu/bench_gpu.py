@@ -40,6 +40,9 @@ def measure(bench, chosen, machine, keep):
         begin = time.monotonic()
         try:
             figures[name] = bench_steps.STEPS[name](bench)
+        except bench_steps.Skipped as error:
+            print(f"{name}: SKIP: {error}", flush=True)
+            continue
         except bench_steps.NotMeasured as error:
             figures[name] = {"error": str(error)}
         except Exception as error:  # noqa: BLE001 one step's mistake must not cost the others

@@ -13,7 +13,7 @@ everything but the numerics anew; this page is made from the sections in [gpu-re
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
-ORDER = ("machine", "capture", "overhead", "ladder", "bursts", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
+ORDER = ("machine", "capture", "overhead", "published", "ladder", "bursts", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
 
 
 def seconds(x):
@@ -132,13 +132,28 @@ Times of the kernel without probes, and how many times as long it takes with pro
 the time that copying out takes is not the kernel's. Aims in device memory: fp16_mma 6 times at (2,8,2048,64) with S, P and U,
 10 times at (2,8,2048,128) with everything.
 
-Probes that are off cost a comparison each, and more by what they forbid: the compiler moves nothing across a call that might
-happen, and keeps more registers. fp16_mma is compiled with its probes and without them (`ASC_TWICE`), the others are not.
-`--probes off` runs a build without them.
+Each kernel is compiled with its probes and without them, and a launch takes the one it needs (`ASC_TWICE`,
+docs/probes.md): probes that are off in one instance cost a comparison each, and more by what they forbid, up to 1.4 here.
 
 """
+    text += overheads(figures["capture"]["rows"]) + beyond(figures["capture"].get("beyond", {}))
+    return text + "\nThe commands of the table above print these as well.\n"
+
+
+def published_section(figures):
+    return """## FlashAttention as it is published
+
+FlashAttention-2's and -3's forward with the probes that tests/production puts into their headers, 12 and 20 lines of them
+and four more for `ASC_TWICE`, launched by their own host code; as above.
+
+""" + overheads(figures["published"]["rows"]) + commands(
+        ["FLASH_ATTENTION=DIR FLASH_ATTENTION3=DIR/hopper CUTLASS=DIR tests/gpu/bench_gpu.py --only published --limit 600"])
+
+
+def overheads(of):
+    """A table of the builds of each kernel by their times."""
     rows = []
-    for row in figures["capture"]["rows"]:
+    for row in of:
         plain, off = build_of(row, "plain"), build_of(row, "probes off")
         start = [row["kernel"], f"({row['shape']})", row["memory"]]
         if not plain:
@@ -147,9 +162,7 @@ happen, and keeps more registers. fp16_mma is compiled with its probes and witho
         factors = [ratio(build, plain) for build in (off, build_of(row, "capture"), build_of(row, "full capture"))]
         rows.append([*start, seconds(plain["warm"]["median"]), f"{factors[0]:.3f}" if factors[0] else "-",
                      digits(factors[1]), digits(factors[2])])
-    text += table(("kernel", "(B,H,L,D)", "memory", "plain", "probes off", "S, P, U", "all"), rows)
-    text += beyond(figures["capture"].get("beyond", {}))
-    return text + "\nThe commands of the table above print these as well.\n"
+    return table(("kernel", "(B,H,L,D)", "memory", "plain", "probes off", "S, P, U", "all"), rows)
 
 
 def beyond(row):
@@ -417,7 +430,7 @@ def commands(lines):
 
 # Section and the step whose figures it is made of.
 SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capture_section),
-            "overhead": ("capture", overhead_section), "ladder": ("ladder", ladder_section),
+            "overhead": ("capture", overhead_section), "published": ("published", published_section), "ladder": ("ladder", ladder_section),
             "bursts": ("bursts", bursts_section), "printf": ("printf", printf_section),
             "process": ("process", process_section),
             "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),

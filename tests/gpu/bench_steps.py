@@ -28,6 +28,10 @@ class NotMeasured(Exception):
     """Why a figure is missing."""
 
 
+class Skipped(Exception):
+    """Why a step is left out, and its section of the page as it was."""
+
+
 class Bench:
     """Where programs are, how much time is left, and how commands are run."""
 
@@ -195,6 +199,42 @@ def capture(bench):
             "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND, "device")}
 
 
+# FlashAttention as it is published: the test that puts its probes in, head dimension, what else the build is made with.
+PUBLISHED = (("test_flash2", 64, None), ("test_flash2", 128, "hdim128_fp16"), ("test_flash3", 64, ""),
+             ("test_flash3", 128, "FLASH_CLUSTER=2"))
+
+
+def published(bench):
+    """`attnscope bench` of FlashAttention-2 and -3, where FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name their folders
+    (tests/production); built all at once, measured one after the other."""
+    os.environ["FLASH_BACKEND"] = "gpu"
+    sys.path.insert(0, str(ROOT / "tests/production"))
+    prepared = []
+    for module, head_dim, how in PUBLISHED:
+        tests = __import__(module)
+        if getattr(tests.Sources, "__unittest_skip__", False):
+            continue
+        sources = tests.Sources()
+        sources.setUp()
+        defines = tests.instance(*([how] if how else ())) if module == "test_flash2" else how
+        name = sources.scenario(f"[shape]\nbatch = 2\nheads = 8\nq_len = 2048\nhead_dim = {head_dim}", defines)
+        prepared.append((module.removeprefix("test_"), head_dim, sources, sources.path / name))
+    if not prepared:
+        raise Skipped("FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name no folders")
+
+    def measure(path, repeat, limit_s):
+        return attempt(bench.ask, [bench.attnscope, "bench", path, *CAPTURE, "--repeat", repeat, "--json"], limit_s)
+
+    try:
+        with ThreadPoolExecutor(len(prepared)) as pool:
+            list(pool.map(lambda one: measure(one[3], 3, 500), prepared))
+        return {"rows": [{"kernel": kernel, "shape": f"2,8,2048,{head_dim}", "memory": "device", **measure(path, 11, 60)}
+                         for kernel, head_dim, _, path in prepared]}
+    finally:
+        for _, _, sources, _ in prepared:
+            sources.doCleanups()
+
+
 def ladder(bench):
     """Every kernel of kernels/ without probes, and PyTorch's beside it."""
     rows = []
@@ -297,8 +337,8 @@ def process(bench):
 
 
 # In the order of what is most wanted, should the time run out.
-STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "bursts": bursts, "printf": printf, "process": process, "rerun": rerun, "bounded": bounded,
-         "sanitizer": sanitizer}
+STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "bursts": bursts, "printf": printf,
+         "process": process, "rerun": rerun, "bounded": bounded, "sanitizer": sanitizer, "published": published}
 
 
 def medians(runs):

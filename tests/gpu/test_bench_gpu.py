@@ -136,6 +136,14 @@ class Report(unittest.TestCase):
         self.assertIn("NVIDIA Nothing", text)
         self.assertNotIn("ot measured:", text)
 
+    def test_published(self):
+        builds = Fake.answer("attnscope bench k")
+        text = page({"machine": MACHINE, "published": {"rows": [{"kernel": "flash2", "shape": "2,8,2048,64", "memory": "device", **builds},
+                                                                {"kernel": "flash3", "shape": "2,8,2048,64", "memory": "device",
+                                                                 "error": "out of luck"}]}})
+        self.assertEqual(row(text, "flash2 |")[3:], ["600 µs", "1.010", "33.3", "50.0"])
+        self.assertIn("out of luck", row(text, "flash3 |")[3])
+
     def test_nothing_works(self):
         fake = Fake(broken=("",))
         figures = measured(fake)

@@ -54,14 +54,19 @@ class Sources(unittest.TestCase):
                 shutil.copy(name, self.copy)
         shutil.copy(ROOT / "tests/production" / self.kernel, self.path)
 
-    def run_it(self, keys, *arguments, defines="", planted=0):
+    def scenario(self, keys, defines="", planted=0):
+        """The name of a scenario beside the kernel."""
         includes = " ".join(str(folder).replace(" ", "\\ ") for folder in ("src", *self.includes))
         if self.backend == "gpu" and planted:
             defines += f" FLASH_PLANTED={planted}"
-        (self.path / f"run{planted}.ini").write_text(
+        name = f"run{planted}.ini"
+        (self.path / name).write_text(
             f"[scenario]\nkernel = {self.kernel}\ninclude = {includes}\n" + (f"flags = {self.flags}\n" if self.flags else "") +
             (f"define = {defines.strip()}\n" if defines else "") + keys + "\n", encoding="utf-8")
-        done = subprocess.run([ATTNSCOPE, "run", f"run{planted}.ini", "--backend", self.backend, "--no-retry", *arguments],
+        return name
+
+    def run_it(self, keys, *arguments, defines="", planted=0):
+        done = subprocess.run([ATTNSCOPE, "run", self.scenario(keys, defines, planted), "--backend", self.backend, "--no-retry", *arguments],
                               cwd=self.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               env={**os.environ, "FLASH_PLANTED": str(planted)})
         return done.returncode, done.stdout + done.stderr

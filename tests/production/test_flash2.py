@@ -60,6 +60,14 @@ def add_probes(folder):
     flash.change(folder / "softmax.h", "TensorT row_max, row_sum;", "TensorT row_max, row_sum;\n    TensorT asc_alpha;")
     flash.change(folder / "softmax.h", "* softmax_scale_log2);\n                row_sum(mi) *=",
                  "* softmax_scale_log2);\n                asc_alpha(mi) = scores_scale;\n                row_sum(mi) *=")
+    # The kernel with its probes and without them: four lines.
+    flash.change(path, "bool Is_softcap, bool Return_softmax, typename Params>", "bool Is_softcap, bool Return_softmax, bool asc_probed, typename Params>")
+    flash.change(path, "Is_softcap, Return_softmax>(params, bidb", "Is_softcap, Return_softmax, asc_probed>(params, bidb")
+    launch = folder / "flash_fwd_launch_template.h"
+    flash.change(launch, "bool Is_softcap, bool Return_softmax) {", "bool Is_softcap, bool Return_softmax, bool asc_probed) {")
+    flash.change(launch, "Is_softcap, Return_softmax>(params);", "Is_softcap, Return_softmax, asc_probed>(params);")
+    flash.change(launch, "auto kernel = &flash_fwd_kernel<Kernel_traits, Is_dropout && !Is_softcap,", "auto kernel = ASC_TWICE(&flash_fwd_kernel<Kernel_traits, Is_dropout && !Is_softcap,")
+    flash.change(launch, "ReturnSoftmaxConst && Is_dropout && !Is_softcap>;", "ReturnSoftmaxConst && Is_dropout && !Is_softcap, asc_probed>);")
 
 
 @unittest.skipUnless(SOURCES.is_dir(), "FLASH_ATTENTION names no folder with csrc/flash_attn/src")
@@ -70,9 +78,9 @@ class Sources(flash.Sources):
         self.copy_headers(SOURCES / "*.h", SOURCES / "*.cuh", SOURCES / "flash_fwd_*.cu", SOURCES.parent / "flash_api.cpp")
         add_probes(self.copy)
 
-    def run_it(self, keys, *arguments, defines="", planted=0):
+    def scenario(self, keys, defines="", planted=0):
         defines, self.flags = defines or instance()
-        return super().run_it(keys + "\nlayout = BLHD", *arguments, defines=defines, planted=planted)
+        return super().scenario(keys + "\nlayout = BLHD", defines, planted)
 
 
 class Clean(Sources):

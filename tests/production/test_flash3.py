@@ -18,11 +18,9 @@ MAINLOOP, SOFTMAX, MASK = "mainloop_fwd_sm90_tma_gmma_ws.hpp", "softmax.h", "mas
 # Of the mainloop with P V of one tile behind Q K of the next; U is therefore that of the tile before.
 SHARED = "ASC_RECORD_SHARED_BY({0}, asc_row, {1}, asc_col, {2}, thread_idx, NumMmaThreads, (void)0, {3});"
 # One thread tells the producer that the stage is free: what the others read for their probes must have been read by then.
-HAS_READ = """#if ASC_MODE
-#define FLASH_HAS_READ() asm volatile("bar.sync %0, 128;" ::"r"(11 + threadIdx.x / 128) : "memory") // a barrier nobody uses
-#else
-#define FLASH_HAS_READ()
-#endif
+HAS_READ = """#define FLASH_HAS_READ()                                                                                   \\
+    if constexpr (asc_probed)                                                                                              \\
+    asm volatile("bar.sync %0, 128;" ::"r"(11 + threadIdx.x / 128) : "memory") // a barrier nobody uses
 """
 # Of codes V lies in shared memory in an order of its own: it is not recorded. So do U's columns, until O is stored.
 BY_TYPE = "if constexpr (!Is_FP8) {{ {0} }} else {{ {1} }}"
@@ -60,6 +58,12 @@ def add_probes(folder):
                                               ["ASC_AT(bidb, bidh, m_block);"]})
     path.write_text('#include "attnscope_cute.h"\n' + HAS_READ + head + flash.add_lines(text[begin:end], BEFORE, BEHIND).rstrip("\n") +
                     text[end:], encoding="utf-8")
+    # The kernel with its probes and without them.
+    flash.change(path, "bool PackGQA_, bool Split_, bool V_colmajor_>\nstruct CollectiveMainloopFwdSm90 {",
+                 "bool PackGQA_, bool Split_, bool V_colmajor_, bool asc_probed>\nstruct CollectiveMainloopFwdSm90 {")
+    launch = folder / "flash_fwd_launch_template.h"
+    flash.change(launch, "bool V_colmajor>\nvoid run_flash_fwd(", "bool V_colmajor, bool asc_probed = ::asc_probed>\nvoid run_flash_fwd(")
+    flash.change(launch, "IntraWGOverlap, PackGQA, Split, V_colmajor>,", "IntraWGOverlap, PackGQA, Split, V_colmajor, asc_probed>,")
 
 
 # A launch by its name's type: the CPU has none by an untyped pointer.
