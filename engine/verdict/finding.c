@@ -274,7 +274,8 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
         return;
     }
     if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
-        snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements", label, bad, all);
+        snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements%s%s", label, bad, all,
+                 f->place[0] ? ":" : "", f->place);
         return;
     }
     if (f->event) {
@@ -450,6 +451,7 @@ static void take_explanation(const struct testing *testing, const struct explana
     const struct stage_summary *stage = &testing->summary->stage[f->channel];
     snprintf(f->explained, sizeof f->explained, "%s", found->text);
     f->pattern = found->pattern;
+    snprintf(f->place, sizeof f->place, "%s", found->place);
     f->share = found->share;
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
@@ -560,7 +562,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         failed |= take_address(testing, ch, ch == asc_s ? other_lengths : addresses_words, &found, f);
     if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
-    if (f->cause == CAUSE_NONE && written && (!f->output_right || ch == asc_m) && !deals_otherwise(testing, ch)) {
+    if (f->cause == CAUSE_NONE && (!f->output_right || (written && ch == asc_m)) && !deals_otherwise(testing, ch)) {
         failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
         if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */
             memset(&found, 0, sizeof found);

@@ -112,7 +112,8 @@ struct finding {
     int n_lines;
     /* The rules that a search has found (explain.h), or where it is wrong; "": nothing. */
     char explained[RULES_TOLD * RULE_TEXT_BYTES];
-    bool pattern;                                 /* it is only where */
+    bool pattern; /* it is only where, and `place` says that alone */
+    char place[128];
     double share;                                 /* of the wrong elements that the rules explain */
     struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
     int n_rules;

@@ -281,7 +281,8 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
         if (is_padding(f, &root->root))
             snprintf(unknown, bytes, "its padding is NaN or infinite; 0 times that makes U NaN");
         else
-            snprintf(unknown, bytes, "%s begins here, %s", onset_value_word(root->root.value), reason);
+            snprintf(unknown, bytes, "%s begins here, %s%s%s", onset_value_word(root->root.value), reason,
+                     f->place[0] ? "; wrong" : "", f->place);
         /* A trap is where it happens, and no reason: that is looked for on. */
         const bool is_told = event ? !event_is_of_numbers(event->kind) : root->root.origin != ORIGIN_UNWRITTEN;
         if (is_padding(f, &root->root) || is_told)

@@ -451,6 +451,56 @@ static bool say_packed(const struct lookup *l, char *out, size_t bytes)
     return by_head || by_row;
 }
 
+/* Where a sequence begins whose heads lie its own length apart: where it should; as if all were as long as it; where
+   the one before ends. */
+enum own_begin { BEGINS_RIGHT, BEGINS_BY_OWN, BEGINS_PACKED, OWN_BEGINS };
+
+static int64_t own_place(const struct lookup *l, enum own_begin begin, const int32_t of[AXES])
+{
+    const struct asc_problem *p = &l->t->problem;
+    const int64_t heads = l->count[HEAD], length = asc_q_len(p, of[BATCH]);
+    int64_t rows = begin == BEGINS_RIGHT ? p->q_len * heads * of[BATCH] : length * heads * of[BATCH];
+    if (begin == BEGINS_PACKED) {
+        rows = 0;
+        for (int b = 0; b < of[BATCH]; b++)
+            rows += heads * asc_q_len(p, b);
+    }
+    return (rows + length * of[HEAD] + of[ROW]) * l->cols;
+}
+
+static bool own_place_fits(const struct lookup *l, enum own_begin begin)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->row[i].at != own_place(l, begin, l->row[i].of))
+            return false;
+    for (size_t i = 0; i < l->n_lost; i++)
+        if (!is_taken(l, own_place(l, begin, l->lost[i].of)))
+            return false;
+    return true;
+}
+
+/* The heads of each sequence as far from each other as it has rows, where all should be as far as of the longest. */
+static bool say_own_length(const struct lookup *l, char *out, size_t bytes)
+{
+    static const char *const begins[OWN_BEGINS] = {"", ", and that from batch to batch as many times the heads",
+                                                   ", and a sequence begins where the one before ends"};
+    const struct asc_problem *p = &l->t->problem;
+    int shown = 0, found = OWN_BEGINS, n = 0;
+    for (int begin = 0; begin < OWN_BEGINS; begin++)
+        if (own_place_fits(l, (enum own_begin)begin)) {
+            found = begin;
+            n++;
+        }
+    if (!n || l->right.of[HEAD] != p->q_len * l->cols)
+        return false;
+    while (shown + 1 < p->batch && asc_q_len(p, shown) == p->q_len)
+        shown++;
+    snprintf(out, bytes,
+             "the step from head to head is the length of its own sequence (%d of sequence %d) instead of %d%s",
+             asc_q_len(p, shown), shown, p->q_len, n == 1 ? begins[found] : "");
+    return true;
+}
+
 enum { FEWEST = 4 }; /* rows that are found, for a rule to be more than chance */
 
 static bool say(const struct lookup *l, char *out, size_t bytes)
@@ -459,7 +509,7 @@ static bool say(const struct lookup *l, char *out, size_t bytes)
     if (l->n < FEWEST || !moved(l))
         return false;
     const bool affine = find_steps(l, &steps);
-    if (l->t->problem.has_q_lens && !affine && say_packed(l, out, bytes))
+    if (l->t->problem.has_q_lens && !affine && (say_packed(l, out, bytes) || say_own_length(l, out, bytes)))
         return true;
     if (say_map(l, false, out, bytes) || (affine && say_steps(l, &steps, out, bytes)) || say_map(l, true, out, bytes))
         return true;

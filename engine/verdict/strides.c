@@ -28,7 +28,8 @@ struct run_place {
     int64_t at;
 };
 
-/* Where a row of a tile was found. */
+/* Where a row of a tile was found. With pages, `batch` is the number of its page, here and below, and `row` counts in
+   it. */
 struct sight {
     int batch, head, row;
     int64_t at;
@@ -183,6 +184,18 @@ static int each_tile(const struct judgement *j, const struct image *m,
     return 0;
 }
 
+/* The sight of a row of a sequence, not looked up yet. */
+static struct sight sight_of(const struct image *m, const int32_t *place, int row)
+{
+    const struct asc_problem *p = m->own.p;
+    struct sight s = {place[0], head_at(m, place), row, -1};
+    if (m->own.paged && row / p->page_size < asc_table_pages(p)) {
+        s.batch = p->page_table[(int64_t)place[0] * asc_table_pages(p) + row / p->page_size];
+        s.row = row % p->page_size;
+    }
+    return s;
+}
+
 struct looking {
     const struct image *m;
     int64_t col;
@@ -195,9 +208,10 @@ static bool look_at_tile(void *ctx, const struct matrix *tile, const int32_t *pl
     struct looking *l = ctx;
     const int step = 1 + tile->rows / ROWS_OF_TILE;
     for (int r = 0; r < tile->rows && l->n < SIGHTS; r += step) {
-        const int64_t at = look_up(l->m, tile, r, l->col);
-        if (at >= 0)
-            l->sights[l->n++] = (struct sight){place[0], head_at(l->m, place), first_row(l->m, place, kv) + r, at};
+        struct sight s = sight_of(l->m, place, first_row(l->m, place, kv) + r);
+        s.at = look_up(l->m, tile, r, l->col);
+        if (s.at >= 0)
+            l->sights[l->n++] = s;
     }
     return l->n < SIGHTS;
 }
@@ -210,10 +224,10 @@ static int64_t counted_row(const struct image *m, const struct reading *r, int b
     return m->own.packed ? m->begin[batch] + row : row + pad;
 }
 
-static int64_t read_at(const struct image *m, const struct reading *r, int batch, int head, int row)
+static int64_t read_at(const struct image *m, const struct reading *r, const struct sight *s)
 {
-    const int64_t b = m->own.packed ? 0 : r->stride.batch * batch;
-    return r->first + b + r->stride.head * head + r->stride.row * counted_row(m, r, batch, row);
+    const int64_t b = m->own.packed ? 0 : r->stride.batch * s->batch;
+    return r->first + b + r->stride.head * s->head + r->stride.row * counted_row(m, r, s->batch, s->row);
 }
 
 /* A stride from two sights that differ in what it counts alone. */
@@ -242,7 +256,7 @@ static bool meets(const struct image *m, const struct reading *r, const struct s
 {
     size_t met = 0;
     for (size_t i = 0; i < n; i++)
-        met += read_at(m, r, sights[i].batch, sights[i].head, sights[i].row) == sights[i].at;
+        met += read_at(m, r, &sights[i]) == sights[i].at;
     return n >= TOLD_LEAST && met * 50 >= n * 49;
 }
 
@@ -257,7 +271,8 @@ static bool check_tile(void *ctx, const struct matrix *tile, const int32_t *plac
     struct checking *c = ctx;
     const struct image *m = c->m;
     for (int r = 0; r < tile->rows && c->holds; r++) {
-        const int64_t at = read_at(m, c->r, place[0], head_at(m, place), first_row(m, place, kv) + r);
+        const struct sight s = sight_of(m, place, first_row(m, place, kv) + r);
+        const int64_t at = read_at(m, c->r, &s);
         for (int d = 0; d < tile->cols && c->holds; d++) {
             const int64_t i = at + c->r->stride.col * d;
             const double got = element(tile, r, d), there = i >= 0 && i < m->own.elements ? m->value[i] : NAN;
@@ -270,7 +285,7 @@ static bool check_tile(void *ctx, const struct matrix *tile, const int32_t *plac
 static bool same_strides(const struct image *m, const struct asc_strides *a, const struct asc_strides *b)
 {
     return a->row == b->row && (m->own.of.heads == 1 || a->head == b->head) && a->col == b->col &&
-           (m->own.packed || m->own.p->batch == 1 || a->batch == b->batch);
+           (m->own.packed || (m->own.paged ? m->own.p->pages : m->own.p->batch) == 1 || a->batch == b->batch);
 }
 
 static void say_stride(char *out, const char *name, int64_t got, int64_t own)
@@ -303,7 +318,7 @@ static void say(const struct image *m, const struct reading *r, char out[ADDRESS
         say_stride(out, "rows", r->stride.row, own->to.row);
         say_stride(out, "heads", r->stride.head, own->to.head);
         if (!own->packed)
-            say_stride(out, "sequences", r->stride.batch, own->to.batch);
+            say_stride(out, own->paged ? "pages" : "sequences", r->stride.batch, own->to.batch);
         say_stride(out, "columns", r->stride.col, own->to.col);
     }
     const size_t used = strlen(out);
@@ -324,7 +339,7 @@ static int try_reading(const struct judgement *j, const struct image *m, const s
         for (int which = 0; which < 3; which++)
             solve(m, l->sights, l->n, &r, which);
         r.first = 0;
-        r.first = l->sights[0].at - read_at(m, &r, l->sights[0].batch, l->sights[0].head, l->sights[0].row);
+        r.first = l->sights[0].at - read_at(m, &r, &l->sights[0]);
     }
     struct checking c = {m, &r, meets(m, &r, l->sights, l->n)};
     if (!c.holds)
@@ -344,7 +359,7 @@ int strides_words(const struct judgement *j, const struct trace *t, enum asc_cha
     if (ch > asc_v || !trace_has(t, ch) || (p->rope && ch != asc_v)) /* rows are not as they lie in memory */
         return 0;
     m.own = placed_of(p, problem_tensor_of(ch));
-    if (m.own.paged || m.own.elements > IMAGE_MOST || dtype_is_code(m.own.of.dtype))
+    if (m.own.elements > IMAGE_MOST || dtype_is_code(m.own.of.dtype))
         return 0;
     const int64_t cols[] = {1, m.own.to.col, m.own.of.rows, m.own.of.cols};
     struct looking l = {.m = &m, .sights = malloc(SIGHTS * sizeof *l.sights)};

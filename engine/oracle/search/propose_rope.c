@@ -113,7 +113,7 @@ static bool row_fits(const struct search *search, const struct rule *rule, const
     turned_row(&rule->turned, &t->c->rope, position, before, D, row);
     for (int d = 0; d < D && stage == of; d++) {
         const size_t i = (size_t)line * (size_t)D + (size_t)d;
-        if (t->cell[i] != CELL_SILENT &&
+        if (t->cell[i] < CELL_SILENT &&
             !element_within(t->type, t->got[i], row[d] * fold, turned_error(&rule->turned, t->c, position) * most))
             return false;
         told += t->cell[i] == CELL_WRONG;

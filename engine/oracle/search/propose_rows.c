@@ -207,7 +207,7 @@ static bool read_apart(const struct sample_tile *t, const double *rows, const do
     int same = 0;
     for (int i = D; i < ROWS * D && i < (int)sample_cells(t); i++) {
         const int at = i / D * f->read + i % D, line = at / f->lie, col = at % f->lie;
-        if (line >= block || col >= dim || t->cell[i] == CELL_SILENT)
+        if (line >= block || col >= dim || t->cell[i] >= CELL_SILENT)
             continue;
         const size_t there = (size_t)line * (size_t)dim + (size_t)col;
         if (!element_within(t->type, t->got[i], rows[there] * fold, loose[there] * fabs(fold)))

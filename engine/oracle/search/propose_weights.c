@@ -302,7 +302,7 @@ static bool makes_difference(const struct sample_tile *t, const struct rule *rul
         for (int d = 0; d < D && d < COLS; d++) {
             const size_t i = (size_t)r * (size_t)D + (size_t)d;
             double sum = 0;
-            if (t->cell[i] == CELL_SILENT || !isfinite(t->got[i]) || !isfinite(t->want[i]))
+            if (t->cell[i] >= CELL_SILENT || !isfinite(t->got[i]) || !isfinite(t->want[i]))
                 continue;
             for (int k = 0; k < C; k++) {
                 const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
@@ -383,7 +383,7 @@ static void propose_weight(struct search *search)
     for (int k = 0; k < s->n && n < PAIRS; k++) {
         const struct sample_tile *t = &s->tiles[k];
         double *p = search_room(search, (size_t)t->c->bc * (size_t)t->c->br * sizeof *p);
-        if (p && wrong_cells(t) && t->cell[0] != CELL_SILENT && solve_p(search, t, p)) {
+        if (p && wrong_cells(t) && t->cell[0] < CELL_SILENT && solve_p(search, t, p)) {
             const int all = t->rows * t->x.cols;
             for (int tried = 0; tried < PAIRS && n < PAIRS; tried++) {
                 random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */

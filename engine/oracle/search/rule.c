@@ -86,7 +86,7 @@ static void label_tile(const struct search *search, const struct rule *rule, con
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double want = search->want[i], bound = search->bound[i];
         labels[i] = LABEL_SILENT;
-        if (t->cell[i] == CELL_SILENT || (isnan(want) && bound == INFINITY))
+        if (t->cell[i] >= CELL_SILENT || (isnan(want) && bound == INFINITY))
             continue;
         const bool given = gives(t, i, want, bound, w->nan), wrong = t->cell[i] == CELL_WRONG;
         if (wrong && !given)
@@ -376,7 +376,7 @@ bool rule_is_hopeless(struct search *search, const struct rule *rule)
         if (!rule_forward(search, rule, &few, search->want, search->bound))
             return true;
         for (size_t i = 0; i < sample_cells(&few); i++) {
-            judged += few.cell[i] != CELL_SILENT;
+            judged += few.cell[i] < CELL_SILENT;
             given += gives(&few, i, search->want[i], search->bound[i], true);
         }
         return given * 2 < judged;

@@ -117,7 +117,6 @@ bool sample_is_right(const struct sample_tile *t, size_t i, double x)
                         : element_within(t->type, x, t->want[i], t->bound[i]);
 }
 
-/* Nobody wrote it, or of an input: it was read where no row lies. No rule says what is there. */
 static bool is_nobodys(const struct matrix *captured, size_t at, bool input)
 {
     return captured->data && (dtype_is_unwritten(captured->dtype, captured->data, at) ||
@@ -127,9 +126,10 @@ static bool is_nobodys(const struct matrix *captured, size_t at, bool input)
 static enum cell_state cell_of(const struct sample_tile *t, const struct matrix *captured, bool input, int r, int col)
 {
     const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
-    if (isnan(t->want[i]) || !(t->bound[i] < INFINITY) ||
-        is_nobodys(captured, (size_t)(r * captured->row_stride + col), input && isnan(t->got[i])))
+    if (isnan(t->want[i]) || !(t->bound[i] < INFINITY))
         return CELL_SILENT;
+    if (is_nobodys(captured, (size_t)(r * captured->row_stride + col), input && isnan(t->got[i])))
+        return CELL_ABSENT;
     return t->got[i] == t->want[i] || sample_is_right(t, i, t->got[i]) ? CELL_RIGHT : CELL_WRONG;
 }
 
@@ -142,6 +142,7 @@ static void fill_cells(struct sample *s, struct sample_tile *t, const struct mat
             t->any_wrong = t->any_wrong || cell == CELL_WRONG;
             s->wrong += cell == CELL_WRONG;
             s->right += cell == CELL_RIGHT;
+            s->absent += cell == CELL_ABSENT;
         }
 }
 

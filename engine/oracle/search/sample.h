@@ -9,7 +9,8 @@ enum cell_state {
     CELL_RIGHT,
     CELL_WRONG,
     CELL_EXPLAINED, /* wrong, and a rule says how: what another rule gives there counts against it alone */
-    CELL_SILENT     /* nothing is expected of it, or nobody wrote it */
+    CELL_SILENT,    /* nothing is expected of it */
+    CELL_ABSENT     /* nobody wrote it, or of an input: it was read where no row lies. No rule says what is there */
 };
 
 struct sample_tile {
@@ -40,7 +41,7 @@ struct sample {
     void **kept;  /* owned, [n_kept] owned blocks */
     size_t n_kept;
     double *zero; /* zeros, for operands that are exact */
-    size_t wrong, right;
+    size_t wrong, right, absent;
     bool full;             /* there was no room for all tiles */
     bool failed;           /* memory ran out */
     struct walk_tile last; /* while a slot is walked through: the tile visited last */

@@ -70,7 +70,12 @@ static void (*const proposals[])(struct search *search) = {
     propose_result,  propose_rope,  propose_scales, propose_quantized, propose_dropout, propose_state,
     propose_weights, propose_lanes, propose_edits,  propose_sums,      propose_splits,  propose_rows};
 
-/* Where a stage is wrong, as a region of its own: it may tell more than no rule at all. */
+static bool is_in_pattern(uint8_t cell)
+{
+    return cell == CELL_WRONG || cell == CELL_ABSENT;
+}
+
+/* Where a stage is wrong or absent, as a region of its own: it may tell more than no rule at all. */
 static bool find_pattern(struct search *search, struct region *region, bool *nan)
 {
     const struct sample *s = search->sample;
@@ -78,7 +83,7 @@ static bool find_pattern(struct search *search, struct region *region, bool *nan
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         for (size_t k = 0; k < sample_cells(t); k++) {
-            search->labels[i][k] = t->cell[k] == CELL_WRONG   ? LABEL_IN
+            search->labels[i][k] = is_in_pattern(t->cell[k])  ? LABEL_IN
                                    : t->cell[k] == CELL_RIGHT ? LABEL_OUT
                                                               : LABEL_SILENT;
             *nan = *nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
@@ -89,14 +94,13 @@ static bool find_pattern(struct search *search, struct region *region, bool *nan
 
 static void say_pattern(struct search *search, struct explanation *out)
 {
-    char words[128];
     bool nan = false;
     out->pattern = find_pattern(search, &out->where, &nan);
     if (!out->pattern)
         return;
-    region_say(search->sample, &out->where, words, sizeof words);
+    region_say(search->sample, &out->where, out->place, sizeof out->place);
     snprintf(out->text, sizeof out->text, "%s is %s%s, and right elsewhere", channel_label(search->sample->channel),
-             nan ? "NaN" : "wrong", words);
+             nan ? "NaN" : "wrong", out->place);
 }
 
 /* What most of a stage's formula is made of. */
@@ -195,9 +199,9 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
 {
     struct search search = {.sample = sample, .scratch = scratch, .tried = known ? out->tried : 0};
     memset(out, 0, sizeof *out);
-    if (sample->n == 0 || sample->wrong == 0)
+    if (sample->n == 0 || (sample->wrong == 0 && sample->absent == 0))
         return 0;
-    const int failed = run(&search, inputs, known);
+    const int failed = sample->wrong ? run(&search, inputs, known) : search_begin(&search, inputs);
     if (!failed) {
         out->n = search.best.kind != RULE_NONE;
         out->rule[0] = search.best;
@@ -245,7 +249,7 @@ static struct evidence check_pattern(const struct sample *s, const struct region
             const int row = (int)(k / (size_t)t->cols), col = (int)(k % (size_t)t->cols);
             const bool holds = region_holds(region, t, row, col);
             found.told += t->cell[k] != CELL_SILENT;
-            found.out += t->cell[k] != CELL_SILENT && (t->cell[k] == CELL_WRONG) != holds;
+            found.out += t->cell[k] != CELL_SILENT && is_in_pattern(t->cell[k]) != holds;
         }
     }
     return found;

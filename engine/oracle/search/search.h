@@ -18,9 +18,10 @@ struct explanation {
     enum cause cause;      /* the first one's name */
     struct rule runner_up; /* of the first one: the best that says something else, or RULE_NONE */
     char said[RULES_MOST][SENTENCE_BYTES], runner_up_said[SENTENCE_BYTES];
-    size_t wrong; /* wrong elements of the sample */
-    double share; /* of the wrong elements of the sample that they explain */
-    bool pattern; /* no rule passes, but where it is wrong is a rule, `where`: text says that */
+    size_t wrong;    /* wrong elements of the sample */
+    double share;    /* of the wrong elements of the sample that they explain */
+    bool pattern;    /* no rule passes, but where it is wrong is a rule, `where`: text says that */
+    char place[128]; /* where a pattern is: " in rows r with r mod 8 >= 4" */
     struct region where;
     size_t tried; /* rules, in the search for the first one */
     char text[RULES_MOST * SENTENCE_BYTES];
