@@ -123,7 +123,8 @@ static void on_float(int code, ucontext_t *context)
     simt_tls.fault = context_pc(context);
     if (code == FPE_FLTINV)
         report_raise(EVENT_FP_INVALID, false, NULL, 0, NULL,
-                     "invalid operation (0/0, inf - inf, 0 * inf, or uninitialized shared memory): NaN");
+                     "invalid operation (0/0, inf - inf, 0 * inf, or a NaN that is compared, or read from "
+                     "uninitialized memory)");
     else if (code == FPE_FLTDIV)
         report_raise(EVENT_FP_DIVIDE, false, NULL, 0, NULL, "division by zero: the result is infinite");
     else

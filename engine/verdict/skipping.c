@@ -89,22 +89,40 @@ static bool not_the_last(const struct q_tile *q, int kv)
     return kv != q->last;
 }
 
-/* Tiles for which it does not hold are left out. The last two say where, and not why. */
+static bool has_right_side(const struct asc_problem *p)
+{
+    return p->window_right > 0;
+}
+
+static bool has_diagonal(const struct asc_problem *p)
+{
+    return p->causal != ASC_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
+}
+
+static bool has_sequences(const struct asc_problem *p)
+{
+    return p->batch > 1;
+}
+
+/* Tiles for which it does not hold are left out. The last two say where, and not why. Where may_be() is false there is
+   nothing of what a rule speaks of. */
 static const struct {
     bool (*visits)(const struct q_tile *q, int kv);
     const char *words;
-} rules[] = {{by_first_row, "the loop goes by the first row of a q tile alone"},
-             {by_last_row, "the loop goes by the last row of a q tile alone"},
-             {by_diagonal, "the loop ends at the diagonal, without the window's right side"},
-             {by_first_q_tile, "the loop ends where that of q tile 0 does"},
-             {by_first_keys, "the loop goes by the first 32 keys of a tile alone"},
-             {by_longest, "the loop ends where rows would with the diagonal of the longest lengths"},
-             {by_top_left, "the loop ends where rows would with a diagonal that begins at key 0"},
-             {by_first_sequence, "the loop ends with the keys of sequence 0"},
-             {by_sequence_before, "the loop ends with the keys of the sequence before"},
-             {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in"},
-             {not_the_first, "the first tile that a q tile sees is missing"},
-             {not_the_last, "the last tile that a q tile sees is missing"}};
+    bool (*may_be)(const struct asc_problem *p);
+} rules[] = {
+    {by_first_row, "the loop goes by the first row of a q tile alone", NULL},
+    {by_last_row, "the loop goes by the last row of a q tile alone", NULL},
+    {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side},
+    {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL},
+    {by_first_keys, "the loop goes by the first 32 keys of a tile alone", NULL},
+    {by_longest, "the loop ends where rows would with the diagonal of the longest lengths", has_diagonal},
+    {by_top_left, "the loop ends where rows would with a diagonal that begins at key 0", has_diagonal},
+    {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences},
+    {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences},
+    {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL},
+    {not_the_first, "the first tile that a q tile sees is missing", NULL},
+    {not_the_last, "the last tile that a q tile sees is missing", NULL}};
 enum { RULES = sizeof rules / sizeof rules[0], PLACES = 2, MOST = 3 };
 
 /* Drops the rules that do not hold of a slot. -1 without memory. */
@@ -135,7 +153,7 @@ int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < RULES; i++)
-        holds[i] = true;
+        holds[i] = !rules[i].may_be || rules[i].may_be(&t->problem);
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         if (sift(t, slot, holds) != 0)
             return -1;

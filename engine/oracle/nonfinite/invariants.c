@@ -16,10 +16,10 @@
 static const struct {
     const char *name, *sentence, *formula;
 } texts[INVARIANT_COUNT] = {
-    [INVARIANT_M_RISES] = {"m-rises", "m falls or is NaN", "m >= m_prev"},
-    [INVARIANT_ALPHA] = {"alpha", "alpha is not exp(m_prev - m)", "alpha = exp(m_prev − m)"},
-    [INVARIANT_ALPHA_ONE] = {"alpha-one", "alpha is larger than 1 or NaN", "alpha <= 1 + eps"},
-    [INVARIANT_L_POSITIVE] = {"l-positive", "l is NaN or not positive in a row that has seen a key", "l > 0"},
+    [INVARIANT_M_RISES] = {"m-rises", "m is NaN, or falls", "m >= m_prev"},
+    [INVARIANT_ALPHA] = {"alpha", "alpha is NaN, or not exp(m_prev - m)", "alpha = exp(m_prev − m)"},
+    [INVARIANT_ALPHA_ONE] = {"alpha-one", "alpha is NaN, or larger than 1", "alpha <= 1 + eps"},
+    [INVARIANT_L_POSITIVE] = {"l-positive", "l is NaN, or not positive in a row that has seen a key", "l > 0"},
     [INVARIANT_SUM] = {"sum", "m + ln l does not match the keys so far", "m + ln l = ln Σ exp(s)"},
     [INVARIANT_OUTPUT] = {"output", "u / l does not match the keys so far", "u / l = Σ exp(s) v / Σ exp(s)"},
 };

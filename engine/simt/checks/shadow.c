@@ -15,16 +15,28 @@ static const char *place_of(const struct checks *c, size_t at, char text[PLACE_B
     return text;
 }
 
+/* Who else it was: of readers that only their warps are known of, the warp. */
+static void say_other(const struct checks *c, unsigned self, uint32_t other, bool other_wrote, char which[WHO_BYTES])
+{
+    const unsigned thread = stamp_thread(other);
+    const struct worker *block;
+    checks_fiber(c, thread, &block);
+    if (!other_wrote && other & READ_WARPS)
+        snprintf(which, WHO_BYTES, "a lane of warp %u%s", (thread - block->checks->first) / 32,
+                 block == c->worker ? "" : " of another block");
+    else if (thread == self)
+        snprintf(which, WHO_BYTES, "another lane of its warp");
+    else
+        checks_who(c, thread, which);
+}
+
 /* "thread (1,0,0) writes byte 4 of the shared array m, which thread (0,0,0) has written; nothing orders them" */
 static void say_race(const struct checks *c, size_t at, bool write, unsigned self, uint32_t other, bool other_wrote,
                      char text[400])
 {
     char place[PLACE_BYTES], which[WHO_BYTES], own[WHO_BYTES];
     const unsigned thread = stamp_thread(other);
-    if (thread == self)
-        snprintf(which, sizeof which, "another lane of its warp");
-    else
-        checks_who(c, thread, which);
+    say_other(c, self, other, other_wrote, which);
     const bool copies = other_wrote && (other & STAMP_KIND) == WROTE_ASYNC;
     const char *from = copies ? copies_source(c->worker, thread, (const void *)(c->shared_begin + at)) : NULL;
     snprintf(text, 400, "%s %s %s, which %s %s%s%s; nothing orders them", checks_who(c, self, own),
@@ -225,14 +237,16 @@ static struct cell read_cell(struct checks *c, size_t at, size_t end, uint32_t m
     return old;
 }
 
-/* Some warp that has read since the last barrier and that this one knows nothing of. A warp that it has met since may
-   have read before that: it counts as ordered. */
-static bool unmet_reader(const struct checks *c, size_t at)
+/* Some warp that has read since the last barrier and that this one knows nothing of, as a cell's r; 0: none. A warp
+   that it has met since may have read before that: it counts as ordered. */
+static uint32_t unmet_reader(const struct checks *c, size_t at)
 {
-    for (uint32_t rest = c->warps[at] & ~(1u << stamp_warp(c->stamp)); rest; rest &= rest - 1)
-        if (c->known[__builtin_ctz(rest)] <= c->base)
-            return true;
-    return false;
+    for (uint32_t rest = c->warps[at] & ~(1u << stamp_warp(c->stamp)); rest; rest &= rest - 1) {
+        const uint32_t warp = (uint32_t)__builtin_ctz(rest);
+        if (c->known[warp] <= c->base)
+            return READ_WARPS | warp * 32;
+    }
+    return 0;
 }
 
 static void check_write(struct checks *c, size_t at, struct cell old, uint32_t kind, uint32_t site)
@@ -250,8 +264,9 @@ static void check_write(struct checks *c, size_t at, struct cell old, uint32_t k
     if (!r)
         return;
     const bool others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
-    if (others || (r & READ_WARPS && stamp_time(r) >= c->base && unmet_reader(c, at)))
-        race(c, at, true, r, false, site, c->sites[at].r);
+    const uint32_t unmet = !others && r & READ_WARPS && stamp_time(r) >= c->base ? unmet_reader(c, at) : 0;
+    if (others || unmet)
+        race(c, at, true, others ? r & ~STAMP_KIND : unmet, false, site, c->sites[at].r);
 }
 
 static inline bool same(struct cell a, struct cell b)
