@@ -1,8 +1,19 @@
 #include "engine/oracle/search/region.h"
 
+#include "engine/oracle/schedule.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Whether a row, which may lie behind the q tile's end, sees all keys that a tile has room for. Of a mask that is a
+   table nothing is known there. */
+static bool sees_all(const struct sample_tile *t, int row)
+{
+    const struct key_range keys = schedule_range(t->c, row);
+    const int first = t->kv * t->c->bc;
+    return !t->is_kv && t->cols == t->x.cols && !t->c->mask.data && keys.first <= first &&
+           keys.last >= first + t->c->bc;
+}
 
 int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
 {
@@ -31,6 +42,10 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
                : t->x.hidden[row] >= t->x.visible[row]                 ? 3
                : t->x.hidden[row] > 0 || t->x.visible[row] < t->x.cols ? 2
                                                                        : t->cut;
+    case AXIS_LAST_OF_16:
+        return sees_all(t, row | 15);
+    case AXIS_LAST_OF_TILE:
+        return sees_all(t, t->c->br - 1);
     default:
         return col;
     }
@@ -156,7 +171,7 @@ struct table {
 static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
-    if (axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW)
+    if (axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW || axis >= AXIS_LAST_OF_16)
         return axis == AXIS_VIEW ? 4 : 2;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
@@ -211,7 +226,8 @@ static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct 
 
 static bool goes_by_row(enum axis axis)
 {
-    return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW;
+    return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW ||
+           axis == AXIS_LAST_OF_16;
 }
 
 static bool goes_by_col(enum axis axis)

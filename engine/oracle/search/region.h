@@ -15,9 +15,11 @@ enum axis {
     AXIS_ROW_OF_HEAD,
     AXIS_NEW, /* 1: the key is one that the kernel appends to its cache */
     /* What is said only where none of these will do. */
-    AXIS_KEY,  /* column of the scores, counted through the head */
-    AXIS_RISE, /* 1: the row's maximum rises at this tile */
-    AXIS_VIEW, /* of the tile the row sees all, where all rows do (0) or not (1), a part (2), nothing (3) */
+    AXIS_KEY,          /* column of the scores, counted through the head */
+    AXIS_RISE,         /* 1: the row's maximum rises at this tile */
+    AXIS_VIEW,         /* of the tile the row sees all, where all rows do (0) or not (1), a part (2), nothing (3) */
+    AXIS_LAST_OF_16,   /* 1: the last of the row's 16, which a warp may go by, sees all of the tile */
+    AXIS_LAST_OF_TILE, /* 1: the last row of the q tile does */
     AXES
 };
 

@@ -27,6 +27,8 @@ static const struct noun axis_nouns[AXES] = {{"batch", "batches", "b"},
                                              {"", "", ""},
                                              {"key", "keys", "k"},
                                              {"", "", ""},
+                                             {"", "", ""},
+                                             {"", "", ""},
                                              {"", "", ""}};
 
 void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes)
@@ -166,6 +168,10 @@ static void add_term(const struct term *t, bool of_tile, char *out, size_t bytes
         say_add(out, bytes, term_holds(t, 1) ? "new keys" : "keys that were in the cache");
     } else if (t->axis == AXIS_VIEW) {
         say_view(t, out, bytes);
+    } else if (t->axis >= AXIS_LAST_OF_16) {
+        say_add(out, bytes, "%s of which the last %s the whole kv tile",
+                t->axis == AXIS_LAST_OF_16 ? "every 16 rows" : "the rows of q tiles",
+                term_holds(t, 1) ? "sees" : "does not see");
     } else {
         say_condition(t, &axis_nouns[t->axis], out, bytes);
     }
