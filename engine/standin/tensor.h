@@ -1,5 +1,6 @@
 /* Stands in for PyTorch's C++ API, so that an extension's file compiles and runs without PyTorch, on the CPU executor
-   and by nvcc: tensors with strides over device memory, what host code makes them from, and nothing that computes.
+   and by nvcc: tensors with strides over device memory, what host code makes them from, and nothing that computes but
+   max() and min(), by which host code asks for the longest sequence.
    Written after https://docs.pytorch.org/cppdocs; names and meanings are PyTorch's. What is not here does not compile.
  */
 #ifndef STANDIN_TENSOR_H
@@ -491,6 +492,14 @@ class Tensor
         memcpy(&value, values.data(), sizeof value);
         return value;
     }
+    Tensor max() const
+    {
+        return extreme(1);
+    }
+    Tensor min() const
+    {
+        return extreme(-1);
+    }
 
     /* run.h: the values of an array of a run. */
     template <class Array> void asc_store(Array &array) const
@@ -565,6 +574,25 @@ class Tensor
                 at[i] = 0;
             }
         }
+    }
+    Tensor extreme(int sign) const
+    {
+        const size_t size = element_size();
+        const std::vector<char> values = gather();
+        size_t at = 0;
+        if (values.empty())
+            standin_throw(str("max() or min() of a tensor of ", sizes()));
+        for (size_t i = 0; i < values.size(); i += size) {
+            const double value = sign * number(&values[i], options_.scalar);
+            if (value > sign * number(&values[at], options_.scalar) || value != value)
+                at = i;
+            if (value != value)
+                break;
+        }
+        const Tensor one({}, options_);
+        one.scatter(std::vector<char>(values.begin() + static_cast<std::ptrdiff_t>(at),
+                                      values.begin() + static_cast<std::ptrdiff_t>(at + size)));
+        return one;
     }
     std::vector<char> lying() const
     {
