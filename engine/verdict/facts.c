@@ -331,10 +331,10 @@ static void tell_onset(const struct facts *to)
         return;
     size_t used = 0;
     for (int r = 0; r < ORIGIN_COUNT && used < sizeof origins; r++)
-        if (o->of_origin[r])
-            used += (size_t)snprintf(origins + used, sizeof origins - used, "%s %llu %s", used ? "," : "",
+        if (o->of_origin[r] && o->of_origin[r] < o->roots)
+            used += (size_t)snprintf(origins + used, sizeof origins - used, "%s %llu %s", used ? "," : ":",
                                      (unsigned long long)o->of_origin[r], origin_name((enum nan_origin)r));
-    tell(to, FACT_ONSET, &detail, "%llu such elements in total:%s; %llu elements of O are NaN or infinite",
+    tell(to, FACT_ONSET, &detail, "%llu such elements in total%s; %llu elements of O are NaN or infinite",
          (unsigned long long)o->roots, origins, (unsigned long long)o->outputs);
 }
 

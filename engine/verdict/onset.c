@@ -136,16 +136,18 @@ void onset_place_words(const struct trace *t, const struct run_root *r, char out
 
 void onset_chain_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])
 {
-    char kv[32] = "";
+    char kv[32] = "", which[48] = "it propagates";
+    if (r->members > 1)
+        snprintf(which, sizeof which, "with %d other%s of its row it propagates", r->members - 1,
+                 r->members > 2 ? "s" : "");
     if (r->reached > 0) {
-        snprintf(out, ONSET_WORDS_BYTES, "it propagates to %llu element%s of O in %d row%s",
-                 (unsigned long long)r->reached, r->reached == 1 ? "" : "s", r->reached_rows,
-                 r->reached_rows == 1 ? "" : "s");
+        snprintf(out, ONSET_WORDS_BYTES, "%s to %llu element%s of O in %d row%s", which, (unsigned long long)r->reached,
+                 r->reached == 1 ? "" : "s", r->reached_rows, r->reached_rows == 1 ? "" : "s");
         return;
     }
     if (channel_per_kv(r->last))
         snprintf(kv, sizeof kv, " at kv tile %d", r->last_kv);
-    snprintf(out, ONSET_WORDS_BYTES, "it propagates to %s%s and does not reach O", channel_label(r->last), kv);
+    snprintf(out, ONSET_WORDS_BYTES, "%s to %s%s and does not reach O", which, channel_label(r->last), kv);
 }
 
 /* What says more of such an element than its origin. Uninitialized memory has a reason of its own. */
@@ -202,7 +204,7 @@ void onset_words(const struct judgement *j, const struct trace *t, const struct 
     onset_place_words(t, r, place);
     onset_chain_words(&r->root, chain);
     onset_reason_words(j, t, &r->root, reason);
-    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.*s; %.96s", onset_value_word(r->root.value), place,
+    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.*s; %.120s", onset_value_word(r->root.value), place,
              REASON_MOST, reason, chain);
 }
 

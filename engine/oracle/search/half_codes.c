@@ -130,12 +130,12 @@ bool half_forward(struct search *search, const struct rule *rule, const struct s
     return true;
 }
 
-/* "codes of K are read by another table: 0 as 0.5, 0.5 as 0.75, -0 as -0.5 and 1 more" */
+/* "codes of K are read as other numbers: 0 as 0.5, 0.5 as 0.75, -0 as -0.5, -0.5 as -0.75" */
 static void say_table(const struct rule *rule, char *out, size_t bytes)
 {
-    enum { SHOWN = 3 };
+    enum { SHOWN = 4 };
     int other = 0;
-    snprintf(out, bytes, "codes of %s are read by another table:", channel_label(rule->rows.operand));
+    snprintf(out, bytes, "codes of %s are read as other numbers:", channel_label(rule->rows.operand));
     for (int i = 0; i < HALF_CODES; i++) {
         const uint8_t code = (uint8_t)i;
         const double own = dtype_load(DTYPE_E2M1, &code, 0), read = (double)rule->table[i];

@@ -487,6 +487,21 @@ static bool bits_words(const struct map *map, const char *name, char *out, size_
     return true;
 }
 
+enum { LISTED = 16 };
+
+/* The power of two at which a MAP_BITS begins anew: bits from it on stay what they are, and no bit below is made of
+   them. */
+static int moved_below(const struct map *map)
+{
+    int n = map->bits;
+    for (bool stays = true; n > 0 && stays; n -= stays) {
+        stays = map->row[n - 1] == 1u << (n - 1) && !(map->flip >> (n - 1) & 1);
+        for (int k = 0; k < n - 1; k++)
+            stays = stays && !(map->row[k] >> (n - 1) & 1);
+    }
+    return 1 << n;
+}
+
 void map_words(const struct map *map, const char *name, char *out, size_t bytes)
 {
     size_t used;
@@ -535,11 +550,13 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
     case MAP_BITS:
         if (bits_words(map, name, out, bytes))
             return;
-        last = (1 << map->bits) - 1 < 8 ? (1 << map->bits) - 1 : 8;
+        last = moved_below(map) <= LISTED ? moved_below(map) - 1 : 8;
         used = (size_t)snprintf(out, bytes, "%s' (", name);
         for (int i = 0; i <= last && used < bytes; i++)
             used += (size_t)snprintf(out + used, bytes - used, "%d ", map_at(map, i));
-        if (used < bytes)
+        if (used < bytes && last + 1 < 1 << map->bits && last + 1 == moved_below(map))
+            snprintf(out + used, bytes - used, "for %s = 0 to %d of each %d)", name, last, last + 1);
+        else if (used < bytes)
             snprintf(out + used, bytes - used, "for %s = 0 to %d)", name, last);
         return;
     default:

@@ -188,7 +188,7 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
             snprintf(out, bytes, "the splits' %s lie as %s and are read as %s", what,
                      by_row ? "[row][split]" : "[split][row]", by_row ? "[split][row]" : "[row][split]");
         else if (rule->rows.flat && map->kind == MAP_PITCH)
-            snprintf(out, bytes, "the splits' %s lie %d to a row and are read as if they were %d", what, map->a,
+            snprintf(out, bytes, "the splits' %s lie %d to a row and are read as if there were %d", what, map->a,
                      map->b);
         else if (rule->of_items && map->kind == MAP_PLUS)
             snprintf(out, bytes, "the splits' %s are those of the %s work item, counted q tile by q tile", what,
