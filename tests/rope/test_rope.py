@@ -172,14 +172,14 @@ class Rope(InFolder):
         for old, new, stage, words in tap.sampled(self.MISTAKES, 5):
             with self.subTest(new=new):
                 out = self.mistake(old, new, True)
-                self.assertIn(f"RoPE turns {stage} otherwise than by its position", out)
+                self.assertIn(f"RoPE turns {stage} otherwise than it should", out)
                 self.assertIn(words, out)
 
     def test_mistakes_that_only_scores_show(self):
         for old, new, _, words in tap.sampled(self.MISTAKES, 4):
             with self.subTest(new=new):
                 out = self.mistake(old, new, False)
-                self.assertIn("S is made of a Q or K that RoPE turns otherwise than by its position", out)
+                self.assertIn("S is made of a Q or K that RoPE turns otherwise than it should", out)
                 self.assertIn(words, out)
 
     def test_rows_from_the_wrong_place(self):

@@ -45,7 +45,7 @@ enum rule_kind {
     RULE_SPLITS,    /* O, LSE: splits are merged with other weights, or others are */
     RULE_QUANTIZED, /* Q, K or V are made into codes by other scales, or are cut off or wrap around there */
     RULE_HALF,      /* Q, K or V: codes of half a byte are exchanged, or read as another format */
-    RULE_TURNED,    /* Q or K is turned by RoPE otherwise than by its position */
+    RULE_TURNED,    /* Q or K is turned by RoPE otherwise than it should */
     RULE_FORMULA,   /* the mask, or which weights dropout keeps, is read elsewhere, or a formula is another */
     RULE_SCORE      /* soft cap, attention bias or ALiBi join the score otherwise */
 };

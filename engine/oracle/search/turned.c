@@ -1,4 +1,4 @@
-/* Rules of RoPE: Q or K is turned otherwise than by its position. */
+/* Rules of RoPE: Q or K is turned otherwise than it should. */
 #include "engine/oracle/search/turned.h"
 
 #include "engine/oracle/bound.h"
