@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,7 +84,8 @@ static void find_program(char *path, size_t size)
     for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++) {
         char candidate[PATH_MAX];
         snprintf(candidate, sizeof candidate, "%.*s/%s", (int)(slash - own.dli_fname), own.dli_fname, beside[i]);
-        if (access(candidate, X_OK) == 0) {
+        struct stat status; /* an installation has a folder of that name, too */
+        if (stat(candidate, &status) == 0 && S_ISREG(status.st_mode) && access(candidate, X_OK) == 0) {
             snprintf(path, size, "%s", candidate);
             return;
         }
@@ -634,6 +636,16 @@ static int copy_values(struct asc_capture *c, const struct keep_answer *to, int 
     return ask(c, &request, -1, &answer, &none, why, size);
 }
 
+/* Objects that came inside of the capture and were not bound: what their probes saw is lost. */
+static void tell_late(const struct asc_capture *c)
+{
+    struct modules all = c->bound;
+    modules_find(&all);
+    for (int i = c->bound.n; i < all.n; i++)
+        fprintf(stderr, "attnscope: %s: loaded inside of the capture, its probes are not recorded (asc_capture_late)\n",
+                all.of[i]->file);
+}
+
 int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const struct asc_tensor *lse, char *why,
                     size_t size)
 {
@@ -645,6 +657,7 @@ int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const str
     char said[256] = "";
     *why = '\0';
     pthread_mutex_lock(&lock);
+    tell_late(c);
     driver.current(&context);
     driver.make_current(c->context);
     const int status = driver.synchronize();

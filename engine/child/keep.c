@@ -6,6 +6,7 @@
 #include "engine/base/pass_fd.h"
 #include "engine/build/device.h"
 #include "engine/child/guardian.h"
+#include "engine/trace/conventions.h"
 #include "engine/trace/own_values.h"
 #include "engine/trace/trace_file.h"
 #include "engine/trace/trace_store.h"
@@ -186,6 +187,43 @@ static int read_metadata(struct described *d, const char *kernel, const char *so
     return failed ? -1 : 0;
 }
 
+static bool is_convention(const struct described *d, const char *name)
+{
+    (void)d;
+    for (int i = 0; i < CONVENTIONS; i++)
+        if (strcmp(conventions[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_channel(const struct described *d, const char *name)
+{
+    return plan_channel_from_name(&d->t->plan, name) >= 0;
+}
+
+/* Names that nobody knows would be left out in silence. `of`: an object, or a list of names; NULL or null: none. */
+static int check_names(const struct described *d, const json_t *of, const char *where, const char *what,
+                       bool (*known)(const struct described *d, const char *name), struct err *err)
+{
+    json_t *value;
+    const char *name;
+    size_t i;
+    if (json_is_array(of)) {
+        json_array_foreach(of, i, value)
+        {
+            if (!json_is_string(value) || !known(d, json_string_value(value)))
+                return err_set(err, ERR_INPUT, where, "%.60s is not the name of a %s",
+                               json_is_string(value) ? json_string_value(value) : "an entry", what);
+        }
+    }
+    json_object_foreach((json_t *)(uintptr_t)of, name, value)
+    {
+        if (!known(d, name))
+            return err_set(err, ERR_INPUT, where, "%.60s is not the name of a %s", name, what);
+    }
+    return 0;
+}
+
 static int read_type(const json_t *types, const char *key, int by_default, int32_t *out, struct err *err)
 {
     const json_t *name = json_object_get(types, key);
@@ -209,6 +247,11 @@ static int read_types(struct described *d, struct err *err)
     const json_t *types = json_object_get(d->given, "types"), *of = json_object_get(types, "channels");
     const json_t *capture = json_object_get(d->given, "capture");
     const struct trace *t = d->t;
+    if (check_names(d, json_object_get(d->given, "conventions"), "capture: conventions", "convention", is_convention,
+                    err) ||
+        check_names(d, of, "capture: types", "channel", is_channel, err) ||
+        check_names(d, json_object_get(capture, "channels"), "capture: channels", "channel", is_channel, err))
+        return -1;
     if (read_type(types, "o", problem_o_dtype(&t->problem, -1), &d->types.o, err) != 0)
         return -1;
     for (int ch = 0; ch < ASC_ALL_CHANNELS; ch++)
@@ -235,8 +278,10 @@ static int read_slots(struct described *d, struct err *err)
     const bool all = !list || json_is_null(list);
     const int64_t q_tiles = (p->q_len + (int64_t)d->t->plan.br - 1) / (d->t->plan.br > 0 ? d->t->plan.br : 1);
     const int64_t n = all ? (int64_t)p->batch * p->heads * q_tiles : (int64_t)json_array_size(list);
-    if (d->t->plan.br < 1 || n < 1 || n > INT32_MAX / 3)
-        return err_set(err, ERR_INPUT, "capture", "%lld q tiles; br must be positive, and tiles a list of them",
+    if (d->t->plan.br < 1)
+        return err_set(err, ERR_INPUT, "capture: plan", "br must be positive");
+    if (n < 1 || n > INT32_MAX / 3)
+        return err_set(err, ERR_INPUT, "capture: tiles", "%lld q tiles; expected a list of [batch, head, q tile]",
                        (long long)n);
     d->n_slots = (int)n;
     d->slots = calloc((size_t)n, sizeof *d->slots);

@@ -18,7 +18,7 @@ from attnscope.runs import Clean, Finding, Place, Run, load, run
 __all__ = ["Clean", "Error", "Finding", "Place", "Run", "capture", "load", "program", "run"]
 
 if TYPE_CHECKING:
-    capture: Any
+    from attnscope.capturing import capture
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,18 @@
 """A trace of one call of a kernel with probes, from the process that calls it: libattnscope-capture, by ctypes."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 import re
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from attnscope.programs import Error, program
+
+if TYPE_CHECKING:
+    from attnscope.runs import Run
 
 _LAYOUTS = {"BHLD": (0, 1, 2), "BLHD": (0, 2, 1), "THD": (None, 1, 0)}  # where batch, head and row stand
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
@@ -24,13 +29,17 @@ class _Tensors(ctypes.Structure):
     _fields_ = [(name, _Tensor) for name in ("q", "k", "v", "q_scale", "k_scale", "v_scale", "sink", "alibi", "bias", "mask")]
 
 
-def _library():
+_loaded: Any = None
+
+
+def _library() -> Any:
     """Loaded once: beside the program, in a build folder or an installation. It starts that very program."""
-    if not hasattr(_library, "loaded"):
+    global _loaded
+    if _loaded is None:
         name, place = "libattnscope-capture.so", Path(os.environ.setdefault("ATTNSCOPE_PROGRAM", program())).parent
-        place = next((at for at in (place / name, place.parent / "lib" / name) if at.exists()), name)
+        beside = next((str(at) for at in (place / name, place.parent / "lib" / name) if at.exists()), name)
         try:
-            library = ctypes.CDLL(str(place))
+            library = ctypes.CDLL(beside)
         except OSError as error:
             raise Error(f"{name} cannot be loaded: {error}") from None
         library.asc_capture_begin.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Tensors), ctypes.POINTER(ctypes.c_void_p),
@@ -40,24 +49,24 @@ def _library():
         library.asc_capture_drop.argtypes = [ctypes.c_void_p]
         library.asc_capture_late.argtypes = [ctypes.c_void_p, ctypes.c_int]
         library.asc_capture_module.restype = ctypes.c_char_p
-        _library.loaded = library
-    return _library.loaded
+        _loaded = library
+    return _loaded
 
 
-def modules():
+def modules() -> List[str]:
     """The files of this process that hold probes, as their compilers were given them."""
     library = _library()
     return [library.asc_capture_module(i).decode() for i in range(library.asc_capture_modules())]
 
 
-def _dtype(tensor, name):
+def _dtype(tensor: Any, name: str) -> str:
     found = _TYPES.get(re.sub(r"^.*\.", "", str(tensor.dtype)))
     if not found:
         raise Error(f"{name} is of type {tensor.dtype}; attnscope knows {', '.join(_TYPES)}")
     return found
 
 
-def _halves(tensor, kind):
+def _halves(tensor: Any, kind: Optional[str]) -> Any:
     """Two codes of e2m1 in a byte, the first in its low half, as a byte each; any other tensor as it is."""
     if kind != "e2m1":
         return tensor
@@ -66,7 +75,7 @@ def _halves(tensor, kind):
     return torch.stack((codes & 15, codes >> 4), -1).flatten(-2)
 
 
-def _numbers(scale, scale_type):
+def _numbers(scale: Any, scale_type: Optional[str]) -> Any:
     """Scales as numbers: of bytes, the bits of scale_type, what they stand for."""
     import torch
     if scale_type is None or getattr(scale, "dtype", None) not in (torch.uint8, getattr(torch, "float8_e8m0fnu", None)):
@@ -75,7 +84,7 @@ def _numbers(scale, scale_type):
     return codes.view(torch.float8_e4m3fn).float() if scale_type == "e4m3" else torch.exp2(codes.float() - 127)
 
 
-def _pointer(tensor, name, keep):
+def _pointer(tensor: Any, name: str, keep: List[Any]) -> _Tensor:
     """Of a CUDA tensor; keep holds what must live as long."""
     if not getattr(tensor, "is_cuda", False):
         raise Error(f"{name} must be a tensor on a CUDA device")
@@ -87,11 +96,11 @@ def _pointer(tensor, name, keep):
     return _Tensor(tensor.data_ptr(), (ctypes.c_int64 * 4)(*strides, *[0] * (4 - len(strides))))
 
 
-def _list(of):
+def _list(of: Any) -> List[Any]:
     return of.tolist() if hasattr(of, "tolist") else list(of)
 
 
-def _lengths(name, lens, ends):
+def _lengths(name: str, lens: Any, ends: Any) -> Optional[List[int]]:
     """A list of whole numbers, or None where all sequences are of one length."""
     if lens is not None and ends is not None:
         raise Error(f"lengths of {name} are given twice: as lengths and as cu_seqlens")
@@ -99,6 +108,32 @@ def _lengths(name, lens, ends):
         ends = _list(ends)
         lens = [end - begin for begin, end in zip(ends, ends[1:])]
     return None if lens is None else [int(length) for length in _list(lens)]
+
+
+def _pairs(given: Any, name: str, batch: int, heads: int, q_len: int, kv_len: int) -> Any:
+    """[batch or 1, heads or 1, q_len, kv_len]; dimensions in front may be left out."""
+    if given is None:
+        return None
+    shape = list(given.shape)
+    for _ in range(4 - len(shape)):
+        given = given.unsqueeze(0)
+    found = tuple(given.shape)
+    if len(found) != 4 or found[0] not in (1, batch) or found[1] not in (1, heads) or found[2:] != (q_len, kv_len):
+        raise Error(f"{name} has shape {shape}; expected [{batch} or 1, {heads} or 1, {q_len}, {kv_len}]")
+    return given
+
+
+def _per_head(given: Any, name: str, heads: int) -> None:
+    if given is not None and tuple(given.shape) != (heads,):
+        raise Error(f"{name} has shape {list(given.shape)}; expected [{heads}], one for each head")
+
+
+def _window(window: Any) -> Tuple[int, int]:
+    try:
+        left, right = (int(side) for side in window)
+    except (TypeError, ValueError):
+        raise Error(f"window is {window!r}; expected two numbers, keys left and right of the diagonal, -1 for no limit") from None
+    return left, right
 
 
 class capture:
@@ -134,12 +169,21 @@ class capture:
 
     After the block `path` is a trace; `c.run` opens it as attnscope.load() does."""
 
-    def __init__(self, q, k, v, *, br, bc, path="capture.safetensors", causal=False, scale=None, window=(-1, -1), softcap=0.0,
-                 layout="BHLD", q_scale=None, k_scale=None, v_scale=None, sink=None, alibi=None, bias=None, threads=1024,
-                 kv_splits=0, conventions=None, types=None, channels=None, tiles=None, memory="auto", kernel=None,
-                 q_lens=None, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, page_table=None, mask=None, score_mod=None,
-                 rope=None, rope_dim=None, rope_offset=0, rope_base=10000.0, q_dtype=None, k_dtype=None, v_dtype=None,
-                 scale_type=None, tensor_scales=None, leftpad_k=None):
+    def __init__(self, q: Any, k: Any, v: Any, *, br: int, bc: int, path: Union[str, os.PathLike[str]] = "capture.safetensors",
+                 causal: Union[bool, str] = False, scale: Optional[float] = None, window: Sequence[int] = (-1, -1),
+                 softcap: float = 0.0, layout: str = "BHLD", q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
+                 sink: Any = None, alibi: Any = None, bias: Any = None, threads: int = 1024, kv_splits: int = 0,
+                 conventions: Optional[Mapping[str, Any]] = None, types: Optional[Mapping[str, str]] = None,
+                 channels: Optional[Sequence[str]] = None, tiles: Optional[Sequence[Sequence[int]]] = None, memory: str = "auto",
+                 kernel: Optional[str] = None, q_lens: Any = None, kv_lens: Any = None, cu_seqlens_q: Any = None,
+                 cu_seqlens_k: Any = None, page_table: Any = None, mask: Any = None, score_mod: Optional[str] = None,
+                 rope: Optional[str] = None, rope_dim: Optional[int] = None, rope_offset: int = 0, rope_base: float = 10000.0,
+                 q_dtype: Optional[str] = None, k_dtype: Optional[str] = None, v_dtype: Optional[str] = None,
+                 scale_type: Optional[str] = None, tensor_scales: Optional[Mapping[str, float]] = None, leftpad_k: Any = None,
+                 dropout: float = 0.0) -> None:
+        if dropout:
+            raise Error("dropout is not taken yet: which weights it keeps is no tensor here")
+        window = _window(window)
         stated = {"q": q_dtype, "k": k_dtype, "v": v_dtype}
         q, k, v = (_halves(tensor, stated[name] or _TYPES.get(re.sub(r"^.*\.", "", str(getattr(tensor, "dtype", "")))))
                    for name, tensor in (("q", q), ("k", k), ("v", v)))
@@ -178,12 +222,16 @@ class capture:
         if q.device != k.device or q.device != v.device:
             raise Error(f"q, k and v are on {q.device}, {k.device} and {v.device}; expected one device")
         kinds = [stated[name] or _dtype(tensor, name) for name, tensor in (("q", q), ("k", k), ("v", v))]
-        causals = {False: "none", True: "bottom-right"}
+        causals: Dict[Any, Any] = {False: "none", True: "bottom-right"}
         problem = dict(batch=n, heads=q.shape[head], kv_heads=k.shape[kv_head], q_len=max(q_lens) if thd else q.shape[row],
                        kv_len=max(1, *kv_lens) if thd or paged else k.shape[row], head_dim=q.shape[-1],
                        head_dim_v=v.shape[-1], layout=layout, dtype=kinds[0], k_dtype=kinds[1],
                        v_dtype=kinds[2], causal=causals.get(causal, causal), window_left=window[0], window_right=window[1],
                        softcap=float(softcap), has_sink=int(sink is not None), has_alibi=int(alibi is not None))
+        bias, mask = (_pairs(given, name, n, problem["heads"], problem["q_len"], problem["kv_len"])
+                      for name, given in (("bias", bias), ("mask", mask)))
+        for name, given in (("sink", sink), ("alibi", alibi)):
+            _per_head(given, name, problem["heads"])
         sequences = {name: lens for name, lens in (("q_lens", q_lens), ("kv_lens", kv_lens)) if lens is not None}
         if paged:
             pages = -(-problem["kv_len"] // k.shape[kv_row])
@@ -196,17 +244,18 @@ class capture:
             problem["left_pad"] = 1
         if scale is not None:
             problem["scale"] = float(scale)
-        self._scales, blocks = {}, {}
+        self._scales: Dict[str, Any] = {}
+        blocks: Dict[str, int] = {}
         for name, given, kind, heads in (("q", q_scale, kinds[0], problem["heads"]), ("k", k_scale, kinds[1], problem["kv_heads"]),
                                          ("v", v_scale, kinds[2], problem["kv_heads"])):
             if kind in _CODES:
                 scale_type = scale_type or _SCALES.get(re.sub(r"^.*\.", "", str(getattr(given, "dtype", ""))))
                 given = _numbers(given, scale_type)
-                scale = self._scales[name] = self._scale(given, q, n, heads)
+                own_scale = self._scales[name] = self._scale(given, q, n, heads)
                 for key, length, axis in (("scale_rows", problem["q_len" if name == "q" else "kv_len"], 2),
                                           ("scale_dims", problem["head_dim_v" if name == "v" else "head_dim"], 3)):
-                    if scale.dim() > axis and scale.shape[axis] > 1:
-                        blocks.setdefault(key, -(-length // scale.shape[axis]))
+                    if own_scale.dim() > axis and own_scale.shape[axis] > 1:
+                        blocks.setdefault(key, -(-length // own_scale.shape[axis]))
             elif given is not None:
                 raise Error(f"{name}_scale is given, but {name} is of type {kind}")
         problem.update(blocks)
@@ -231,14 +280,16 @@ class capture:
         types = dict(types or {})
         own = {"o": types.pop("o")} if "o" in types else {}
         self._sequences, self._problem = sequences, problem
+        self._o_shape, self._o_type = [*q.shape[:-1], v.shape[-1]], own.get("o", "f16" if kinds[0] in _CODES else kinds[0])
         self._json = json.dumps(dict(problem=problem, sequences=sequences, plan=dict(br=br, bc=bc, threads=threads, kv_splits=kv_splits),
                                      conventions=conventions or {}, types=dict(own, channels=types), run=run,
                                      capture=dict(path=self.path, memory=memory, tiles=tiles,
                                                   channels=None if channels is None else list(channels))))
-        self._capture, self._o, self._lse, self.failure = None, None, None, ""
+        self._capture: Any = None
+        self._o, self._lse, self.failure = None, None, ""
 
     @staticmethod
-    def _scale(given, like, batch, heads):
+    def _scale(given: Any, like: Any, batch: int, heads: int) -> Any:
         """[batch, heads, groups of rows] or with parts of a row behind, float32: a number, or one for each head, stands for
         all its places."""
         import torch
@@ -247,9 +298,10 @@ class capture:
             scale = scale.unsqueeze(-1) if scale.dim() else scale.reshape(1, 1, 1)
         return scale.expand(batch, heads, *scale.shape[2:]).contiguous()
 
-    def __enter__(self):
+    def __enter__(self) -> capture:
         import torch
-        library, keep, why = _library(), [], ctypes.create_string_buffer(1280)
+        library, why = _library(), ctypes.create_string_buffer(1280)
+        keep: List[Any] = []
         q, k, v, sink, alibi, bias, mask = self._given
         with torch.cuda.device(q.device), torch.no_grad():
             tensors = _Tensors()
@@ -269,19 +321,32 @@ class capture:
             self._capture = handle
         return self
 
-    def result(self, o, lse=None):
+    def result(self, o: Any, lse: Any = None) -> Any:
         """The outputs, as the kernel returned them; without them those that probes of o and lse saw. Returns o."""
+        for name, tensor in (("o", o), ("lse", lse)):
+            if tensor is not None and not getattr(tensor, "is_cuda", False):
+                raise Error(f"{name} must be a tensor on a CUDA device")
+        if o is not None:
+            if list(o.shape) != self._o_shape:
+                raise Error(f"o has shape {list(o.shape)}; expected {self._o_shape}")
+            if _dtype(o, "o") != self._o_type:
+                raise Error(f"o is of type {o.dtype}; this capture began with {self._o_type}: types={{\"o\": \"{_dtype(o, 'o')}\"}}")
+        if lse is not None:
+            batch, heads, q_len = (self._problem[name] for name in ("batch", "heads", "q_len"))
+            together = [heads, sum(self._sequences.get("q_lens", [q_len] * batch))]
+            if list(lse.shape) not in ([batch, heads, q_len], together):
+                raise Error(f"lse has shape {list(lse.shape)}; expected {[batch, heads, q_len]} or {together}")
         self._o, self._lse = o, lse
         return o
 
-    def late(self):
+    def late(self) -> int:
         """Binds the probes of extensions that were loaded inside of the block; returns of how many files."""
-        n = _library().asc_capture_late(self._capture, 1)
+        n = int(_library().asc_capture_late(self._capture, 1))
         if n < 0:
             raise Error("the probes of what was loaded inside of the block cannot be bound")
         return n
 
-    def _padded(self, lse):
+    def _padded(self, lse: Any) -> Any:
         """[batch, heads, longest q_len] of [heads, rows of all sequences]."""
         batch, heads, q_len = (self._problem[name] for name in ("batch", "heads", "q_len"))
         if lse.dim() == 3:
@@ -292,13 +357,11 @@ class capture:
             first += length
         return padded
 
-    def __exit__(self, kind, value, traceback):
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         import torch
-        library, why, keep = _library(), ctypes.create_string_buffer(1280), []
+        library, why = _library(), ctypes.create_string_buffer(1280)
+        keep: List[Any] = []
         handle, self._capture = self._capture, None
-        late = library.asc_capture_late(handle, 0)
-        if late > 0:
-            print(f"attnscope: loaded inside of the capture, not recorded: {', '.join(modules()[-late:])}", file=sys.stderr)
         with torch.cuda.device(self._given[0].device), torch.no_grad():
             o, lse = _Tensor(), _Tensor()
             try:
@@ -306,20 +369,22 @@ class capture:
                 failed = False
             except RuntimeError:
                 failed = True
-            if kind and not failed:
+            try:
+                if kind and not failed:
+                    return
+                if not failed and self._o is not None:
+                    o = _pointer(self._o, "o", keep)
+                if not failed and self._lse is not None:
+                    lse = _pointer(self._padded(self._lse.float()), "lse", keep)
+                handle, ended = None, handle
+                if library.asc_capture_end(ended, o, lse, why, len(why)):
+                    raise Error(why.value.decode(errors="replace"))
+            finally:
                 library.asc_capture_drop(handle)
-                return False
-            if not failed and self._o is not None:
-                o = _pointer(self._o, "o", keep)
-            if not failed and self._lse is not None:
-                lse = _pointer(self._padded(self._lse.float()), "lse", keep)
-            if library.asc_capture_end(handle, o, lse, why, len(why)):
-                raise Error(why.value.decode(errors="replace"))
         self.failure = why.value.decode(errors="replace")
-        return False
 
     @property
-    def run(self):
+    def run(self) -> Run:
         """The trace, judged: attnscope.load(path)."""
         from attnscope.runs import load
         return load(self.path)

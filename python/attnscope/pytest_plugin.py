@@ -48,4 +48,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
         screen = made[-1].screen()
     except Error as failure:
         screen = str(failure)
-    report.sections.append(("attnscope", f"{screen}\ntrace: {made[-1].trace}"))
+    told = f"{screen}\ntrace: {made[-1].trace}"
+    if hasattr(report.longrepr, "addsection"):  # of a failed assertion: --junit-xml has it, too
+        report.longrepr.addsection("attnscope", told)
+    else:
+        report.sections.append(("attnscope", told))

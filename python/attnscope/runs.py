@@ -266,7 +266,7 @@ def run(kernel: PathLike, q: Any = None, k: Any = None, v: Any = None, *, sink: 
     for name, factor in (("q", q_tensor_scale), ("k", k_tensor_scale), ("v", v_tensor_scale)):
         if factor is not None:
             options += [f"--set=inputs.{name}_tensor_scale={float(factor)!r}"]
-    for name, values in (("define", define), ("include", map(os.fspath, include)), ("flag", flags),
+    for name, values in (("define", define), ("include", [os.fspath(folder) for folder in include]), ("flag", flags),
                          ("set", [f"{key}={value}" for key, value in (settings or {}).items()])):
         options += [f"--{name}={value}" for value in values]
     report, error = _report(options + (["--checks"] if checks else []), path, timeout)

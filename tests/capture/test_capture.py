@@ -200,6 +200,7 @@ class Capture(fake_driver.WithDriver):
     def test_loaded_inside(self):
         done = self.run_host("late", "", self.folder / "late.so")
         self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
+        self.assertIn("loaded inside of the capture, its probes are not recorded", done.stderr)
 
     def refused(self, words, what, *more):
         done = self.run_host(what, *more)
@@ -221,11 +222,28 @@ class Capture(fake_driver.WithDriver):
                             ("head 2, q tile 0 in this problem", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "tiles": [[0, 2, 0]]}')),
                             ("s_unit", "{%s, %s, %s, \"conventions\": {\"s_unit\": \"mile\"}}" % (problem, plan, path)),
                             ("element type", "{%s, %s, %s, \"types\": {\"channels\": {\"s\": \"f99\"}}}" % (problem, plan, path)),
+                            ("zz is not the name of a channel", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "channels": ["s", "zz"]}')),
+                            ("nope is not the name of a channel", "{%s, %s, %s, \"types\": {\"channels\": {\"nope\": \"f32\"}}}" % (problem, plan, path)),
+                            ("nope is not the name of a convention", "{%s, %s, %s, \"conventions\": {\"nope\": 1}}" % (problem, plan, path)),
+                            ("br must be positive", "{%s, %s, %s}" % (problem, plan.replace('"br": 8', '"br": 0'), path)),
                             ("capture", "nonsense"), ("path", "[]")):
             with self.subTest(text):
                 self.refused(words, "json", text)
         self.refused("k: its last dimension has a stride of 2 elements; expected 1", "turned")
         self.refused("v is missing", "no-v")
+
+    def test_installed(self):
+        """Beside the library of an installation lies a folder that is called as the program is."""
+        prefix = self.folder / "installed"
+        (prefix / "lib/attnscope").mkdir(parents=True)
+        (prefix / "bin").mkdir()
+        shutil.copy(LIBRARY, prefix / "lib")
+        (prefix / "bin/attnscope").symlink_to(ROOT / "build/attnscope")
+        environment = dict(os.environ, LD_LIBRARY_PATH=f"{prefix}/lib:{self.folder}", PATH="/nonexistent")
+        environment.pop("ATTNSCOPE_PROGRAM", None)
+        done = subprocess.run([self.folder / "host", self.trace, "clean"], capture_output=True, text=True, env=environment, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(self.trace.exists())
 
     def test_no_program_no_driver(self):
         done = subprocess.run([self.folder / "host", self.trace, "clean"], capture_output=True, text=True,
@@ -253,6 +271,9 @@ class Tensor:
 
     def __init__(self, *shape):
         self.shape, self.ndim = shape, len(shape)
+
+    def unsqueeze(self, _):
+        return Tensor(1, *self.shape)
 
 
 class Arguments(unittest.TestCase):
@@ -288,6 +309,25 @@ class Arguments(unittest.TestCase):
                 ("expected 3 dimensions, THD", ((2, 1, 4, 64),) * 3, dict(layout="THD", q_lens=[1, 1], kv_lens=[1, 1]))):
             with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
                 self.described(*shapes, **named)
+        for words, named in (("window is 3; expected two numbers", dict(window=3)), ("dropout is not taken", dict(dropout=0.1)),
+                             (r"mask has shape \[1, 1, 3, 3\]; expected \[2 or 1, 4 or 1, 8, 8\]", dict(mask=Tensor(1, 1, 3, 3))),
+                             (r"bias has shape \[1, 3, 8, 8\]", dict(bias=Tensor(1, 3, 8, 8))), (r"bias has shape \[8\]", dict(bias=Tensor(8))),
+                             (r"sink has shape \[1\]; expected \[4\]", dict(sink=Tensor(1)))):
+            with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
+                self.described(*((2, 4, 8, 64),) * 3, **named)
+        self.assertEqual(self.described(*((2, 4, 8, 64),) * 3, bias=Tensor(8, 8))[0]["bias_kind"], "shared")
+
+    def test_outputs(self):
+        """What a kernel returns has to be what the capture began with."""
+        c = attnscope.capture(*(Tensor(2, 4, 8, 64),) * 3, br=16, bc=16)
+        right, other = Tensor(2, 4, 8, 64), Tensor(2, 4, 8, 64)
+        other.dtype = "torch.float32"
+        self.assertIs(c.result(right, Tensor(2, 4, 8)), right)
+        for words, outputs in ((r"o has shape \[2, 3, 8, 64\]; expected \[2, 4, 8, 64\]", (Tensor(2, 3, 8, 64),)),
+                               ('types={"o": "f32"}', (other,)), (r"lse has shape \[1, 2, 10\]", (right, Tensor(1, 2, 10))),
+                               ("o must be a tensor on a CUDA device", (object(),))):
+            with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
+                c.result(*outputs)
 
 
 if __name__ == "__main__":
