@@ -1,19 +1,15 @@
 #include "engine/build/patch.h"
 
-#include "engine/base/leftovers.h"
 #include "engine/base/path.h"
 #include "engine/base/text.h"
 #include "engine/build/cache.h"
-#include "engine/build/process.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LIMIT_S 20
 
 struct line {
     const char *text; /* NULL: behind the last one */
@@ -99,12 +95,15 @@ int patch_check(struct patch *patch, struct err *err)
     struct line line;
     const char *const name = patch->path;
     int number = 0;
+    bool started = false; /* the line before was a hunk's header */
     patch->n = 0;
     for (const char *at = patch->text; (line = take_line(&at)).text;) {
         const char *expected = NULL;
         number++;
         const bool again = state == HUNKS && old + new == 0;
-        if (begins(line, "\\ ") && state == HUNKS)
+        const bool begun = started;
+        started = false;
+        if (begins(line, "\\ ") && state == HUNKS && !begun)
             continue; /* "No newline at end of file" */
         if (again && (begins(line, "diff ") || (begins(line, "--- ") && strncmp(at, "+++ ", 4) == 0)))
             state = BEFORE;
@@ -140,6 +139,7 @@ int patch_check(struct patch *patch, struct err *err)
             if (!read_header(line, &start, &old, &new))
                 expected = "a hunk header `@@ -LINE,COUNT +LINE,COUNT @@`";
             state = HUNKS;
+            started = true;
             file->hunks++;
         } else if (state == HUNKS && begins(line, "-- ")) {
             state = SIGNATURE; /* of git's mail: its version */
@@ -162,7 +162,7 @@ int patch_check(struct patch *patch, struct err *err)
     return 0;
 }
 
-/* What differs where the hunk says that it belongs: patch(1) tells no more than its number. */
+/* What differs where the hunk says that it belongs. */
 static int fail_hunk(const char *text, const char *diff, const char *name, int hunk, int hunks, struct err *err)
 {
     unsigned long start = 0, old = 0, new, at = 1;
@@ -201,52 +201,157 @@ static int fail_hunk(const char *text, const char *diff, const char *name, int h
         hunk, hunks);
 }
 
-/* What patch(1) has said, by its hunk where one failed: "Hunk #2 FAILED at 40." */
-static int fail(const struct process_output *said, const char *text, const char *diff, const char *name, int hunks,
-                struct err *err)
+struct lines {
+    struct line *line; /* owned, [n] */
+    size_t n;
+    bool open; /* the last one has no newline */
+};
+
+static int lines_of(const char *text, struct lines *out)
 {
-    static const char ours[] = "patch: **** ";
-    const char *failed = strstr(said->out, " FAILED at "), *words = strstr(said->err, ours);
-    while (failed && failed > said->out && failed[-1] != '#')
-        failed--;
-    const long hunk = failed ? strtol(failed, NULL, 10) : 0;
-    if (hunk > 0 && hunk <= hunks)
-        return fail_hunk(text, diff, name, (int)hunk, hunks, err);
-    words = words ? words + sizeof ours - 1 : said->err;
-    return err_set(err, ERR_INPUT, name, "patch: %.*s", (int)strcspn(words, "\n"), words);
+    const size_t bytes = strlen(text);
+    size_t most = 1;
+    for (const char *at = text; *at; at++)
+        most += *at == '\n';
+    *out = (struct lines){.line = malloc(most * sizeof *out->line), .open = bytes && text[bytes - 1] != '\n'};
+    for (struct line line; out->line && (line = take_line(&text)).text;)
+        out->line[out->n++] = line;
+    return out->line ? 0 : -1;
 }
 
-/* Into a folder of its own: beside what it writes, patch(1) makes files of other names. */
-static int run(const char *file, const char *text, const struct patch *patch, const char *diff, int hunks, char **out,
-               struct err *err)
+/* A hunk: its lines from `body` on, of which so many are at its beginning and end alone that stay. */
+struct hunk {
+    const char *body;
+    unsigned long start, old, new;
+    size_t before, behind;
+};
+
+static const char *next_of_hunk(const char *at, struct line *line, char *kind, bool *open)
 {
-    const char *temporary = getenv("TMPDIR");
-    char folder[512], patched[520], part[520];
-    struct process_output said = {0};
-    int failed;
-    snprintf(folder, sizeof folder, "%s/attnscope-patch-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-    if (!mkdtemp(folder))
-        return err_errno(err, folder, "a folder for the patched copy");
-    leftovers_add_path(folder);
-    snprintf(patched, sizeof patched, "%s/copy", folder);
-    snprintf(part, sizeof part, "%s/diff", folder);
-    const char *const argv[] = {"patch", "-u",    "-f", "-F0", "--binary", "--follow-symlinks",
-                                "-o",    patched, "-r", "-",   "-i",       patch->n > 1 ? part : patch->path,
-                                "--",    file,    NULL};
-    if (patch->n > 1 && cache_write_text(folder, "diff", diff, err) != 0)
-        failed = -1;
-    else if (process_capture(argv, LIMIT_S, NULL, &said, err) != 0)
-        failed = errno == ENOENT ? err_set(err, ERR_SYSTEM, patch->path,
-                                           "patch(1), which applies it, is not installed (package patch)")
-                                 : -1;
-    else if (said.status != 0)
-        failed = fail(&said, text, diff, patch->path, hunks, err);
-    else
-        failed = cache_read_text(patched, "the patched copy", out, err);
-    process_output_free(&said);
-    cache_remove_folder(folder);
-    leftovers_remove_path(folder);
-    return failed;
+    *line = take_line(&at);
+    *kind = kind_of(*line);
+    if (line->n > 0 && *line->text == *kind)
+        *line = (struct line){line->text + 1, line->n - 1};
+    *open = strncmp(at, "\\ ", 2) == 0;
+    if (*open)
+        take_line(&at);
+    return at;
+}
+
+/* The next hunk, and what is behind it; NULL: there is none. */
+static const char *take_hunk(const char *at, struct hunk *hunk)
+{
+    struct line line;
+    char kind;
+    bool open;
+    do
+        if (!(line = take_line(&at)).text)
+            return NULL;
+    while (!read_header(line, &hunk->start, &hunk->old, &hunk->new));
+    hunk->body = at;
+    hunk->before = hunk->behind = 0;
+    bool first = true;
+    for (unsigned long old = hunk->old, new = hunk->new; old + new > 0;) {
+        at = next_of_hunk(at, &line, &kind, &open);
+        first = first && kind == ' ';
+        hunk->before += first;
+        hunk->behind = kind == ' ' ? hunk->behind + 1 : 0;
+        old -= kind != '+';
+        new -= kind != '-';
+    }
+    return at;
+}
+
+/* Whether the lines that it takes away or leaves are those from `at` on. Where there is less context at one end of the
+   hunk, that end is the file's, as patch(1) has it. */
+static bool fits_at(const struct lines *lines, const struct hunk *hunk, size_t at)
+{
+    if ((hunk->before < hunk->behind && hunk->start <= 1 && at > 0) ||
+        (hunk->behind < hunk->before && at + hunk->old != lines->n))
+        return false;
+    const char *from = hunk->body;
+    for (size_t end = at + hunk->old; at < end;) {
+        struct line line;
+        char kind;
+        bool open;
+        from = next_of_hunk(from, &line, &kind, &open);
+        if (kind == '+')
+            continue;
+        const struct line there = lines->line[at++];
+        if (there.n != line.n || memcmp(there.text, line.text, line.n) != 0 || open != (at == lines->n && lines->open))
+            return false;
+    }
+    return true;
+}
+
+/* Where it fits that is nearest to `wanted`, from `least` on; SIZE_MAX: nowhere. */
+static size_t place_of(const struct lines *lines, const struct hunk *hunk, size_t wanted, size_t least)
+{
+    for (size_t off = 0; off <= lines->n + wanted; off++) {
+        if (wanted + off >= least && wanted + off + hunk->old <= lines->n && fits_at(lines, hunk, wanted + off))
+            return wanted + off;
+        if (off > 0 && wanted >= least + off && wanted - off + hunk->old <= lines->n &&
+            fits_at(lines, hunk, wanted - off))
+            return wanted - off;
+    }
+    return SIZE_MAX;
+}
+
+static char *put(char *to, struct line line, bool newline)
+{
+    memcpy(to, line.text, line.n);
+    to[line.n] = '\n';
+    return to + line.n + newline;
+}
+
+/* A hunk is looked for where the ones before it were found, and from there on. */
+static int run(const char *text, const struct patch *patch, const char *diff, int hunks, char **out, struct err *err)
+{
+    struct lines lines;
+    struct hunk hunk;
+    size_t done = 0;
+    int64_t moved = 0;
+    *out = malloc(strlen(text) + strlen(diff) + 2);
+    if (lines_of(text, &lines) != 0 || !*out) {
+        free(lines.line);
+        return err_no_memory(err, patch->path, "its result");
+    }
+    char *to = *out;
+    const char *next = diff;
+    int number = 1, failed = 0;
+    for (; !failed && (next = take_hunk(next, &hunk)); number++) {
+        const int64_t stated = (int64_t)hunk.start - (hunk.old > 0) + moved;
+        const size_t wanted = stated > (int64_t)done ? (size_t)stated : done;
+        const size_t at = place_of(&lines, &hunk, wanted, done);
+        if (at == SIZE_MAX) {
+            failed = fail_hunk(text, diff, patch->path, number, hunks, err);
+            break;
+        }
+        moved += (int64_t)at - stated;
+        for (; done < at; done++)
+            to = put(to, lines.line[done], true);
+        const char *from = hunk.body;
+        for (unsigned long old = hunk.old, new = hunk.new; old + new > 0;) {
+            struct line line;
+            char kind;
+            bool open;
+            from = next_of_hunk(from, &line, &kind, &open);
+            old -= kind != '+';
+            new -= kind != '-';
+            if (kind != '-')
+                to = put(to, line, !open);
+        }
+        done += hunk.old;
+    }
+    for (; done < lines.n; done++)
+        to = put(to, lines.line[done], done + 1 < lines.n || !lines.open);
+    *to = '\0';
+    free(lines.line);
+    if (!failed)
+        return 0;
+    free(*out);
+    *out = NULL;
+    return -1;
 }
 
 int patch_read(const char *path, struct patch *out, struct err *err)
@@ -290,7 +395,7 @@ int patch_apply_to(const struct patch *patch, int i, const char *path, char **ou
     diff[n] = '\0';
     const bool failed =
         cache_read_text(path, i || patch->n > 1 ? "what the patch changes" : "the kernel", &text, err) ||
-        run(path, text, patch, diff, file->hunks, out, err);
+        run(text, patch, diff, file->hunks, out, err);
     free(text);
     free(diff);
     return failed ? -1 : 0;

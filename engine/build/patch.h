@@ -1,5 +1,5 @@
-/* A scenario's patch, applied by patch(1) to copies. patch(1) is given one file at a time and a folder of its own: it
-   follows no name in the diff, and writes nothing beside the kernel or where attnscope runs. */
+/* A scenario's patch, a unified diff, applied to copies as patch(1) applies it without fuzz: where g++ is, patch(1)
+   need not be. Nothing is written. */
 #ifndef BUILD_PATCH_H
 #define BUILD_PATCH_H
 
@@ -29,11 +29,11 @@ int patch_find(const struct patch *patch, const char *path);
 int patch_apply_to(const struct patch *patch, int i, const char *path, char **out, struct err *err);
 
 /* *out, the caller's, is the kernel's text with the patch applied. Offsets are allowed, fuzz is not. ERR_INPUT names
-   the hunk that does not fit ("x.patch:12: hunk 2 of 3: expected `...`, found `...` in line 40"), ERR_SYSTEM a patch(1)
-   that is missing. A patch of one file is the kernel's, whatever its name; of several the one that has its name. */
+   the hunk that does not fit ("x.patch:12: hunk 2 of 3: expected `...`, found `...` in line 40"). A patch of one file
+   is the kernel's, whatever its name; of several the one that has its name. */
 int patch_apply(const char *kernel, const char *patch, char **out, struct err *err);
 
-/* Refuses what patch(1) passes over or takes for a script of ed: all but a unified diff whose hunks have the lines that
+/* Refuses all but a unified diff whose hunks have the lines that
    their headers count. patch->text is read, patch->path is for messages. */
 int patch_check(struct patch *patch, struct err *err);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python package: what it says of runs and traces, its errors, the examples of docs/python.md, pytest's plugin; and the
-wheel, installed into an empty environment, with g++ and patch alone."""
+wheel, installed into an empty environment, with g++ alone."""
 
 import ctypes
 import doctest
@@ -295,7 +295,7 @@ class Wheel(unittest.TestCase):
                 raise AssertionError(done.stdout)
         tools = cls.folder / "tools"  # what g++ starts is beside it or in PATH
         tools.mkdir()
-        for tool in ("g++", "as", "ld", "patch"):
+        for tool in ("g++", "as", "ld"):
             (tools / tool).symlink_to(shutil.which(tool))
         cls.environment = {"PATH": f"{cls.folder}/venv/bin:{tools}", "HOME": str(cls.folder / "home"), "LANG": "C.UTF-8"}
 
