@@ -276,6 +276,17 @@ class Tensor:
         return Tensor(1, *self.shape)
 
 
+class Page(unittest.TestCase):
+    def test_what_was_added(self):
+        """Line by line, and no more than 15."""
+        source = (ROOT / "tests/capture/attention.cu").read_text(encoding="utf-8").splitlines()
+        added = [line.strip() for line in source if "ASC_" in line or "attnscope.h" in line]
+        self.assertLessEqual(len(added), 15)
+        self.assertNotIn("ASC_", (ROOT / "tests/capture/bindings.cpp").read_text(encoding="utf-8"))
+        self.assertIn(f"{len(added)} lines in the first one:\n\n" + "".join(f"    {line}\n" for line in added),
+                      (ROOT / "docs/capture.md").read_text(encoding="utf-8"))
+
+
 class Arguments(unittest.TestCase):
     def described(self, *shapes, **named):
         asked = json.loads(attnscope.capture(*(Tensor(*shape) for shape in shapes), br=16, bc=16, **named)._json)
