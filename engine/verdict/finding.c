@@ -2,6 +2,7 @@
 #include "engine/verdict/judgement.h"
 
 #include "engine/verdict/addresses.h"
+#include "engine/verdict/another.h"
 #include "engine/verdict/case.h"
 #include "engine/verdict/dealt.h"
 #include "engine/verdict/explain.h"
@@ -545,6 +546,21 @@ static int take_address(const struct testing *testing, enum asc_channel ch,
     return 0;
 }
 
+/* O or LSE of another q tile, where that tells more than a rule. */
+static int take_another(const struct testing *testing, enum asc_channel ch, struct explanation *found)
+{
+    char text[ANOTHER_BYTES];
+    double share = 0;
+    if (found->n && found->share >= FINDING_WHOLE)
+        return 0;
+    const int failed = another_words(testing->j, testing->t, ch, testing->scratch, text, &share);
+    if (!failed && text[0] && share > found->share) {
+        *found = (struct explanation){.share = share, .tried = found->tried};
+        snprintf(found->text, sizeof found->text, "%s", text);
+    }
+    return failed;
+}
+
 static int find_channel(const struct testing *testing, enum asc_channel ch, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[ch];
@@ -573,6 +589,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     /* Contiguous rows at another pitch are a rule. */
     if (f->cause == CAUSE_NONE && found.n != 1 && !f->output_right && ch <= asc_v && !is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
+    if (f->cause == CAUSE_NONE && written && !f->output_right && ch >= asc_o && !stored_otherwise(testing->t, ch))
+        failed |= take_another(testing, ch, &found);
     /* What a rule says of all that is wrong is no declaration: one was asked for first where it is believed. */
     if (f->cause == CAUSE_NONE && !(found.n && found.share >= FINDING_WHOLE))
         failed |= take_causes(testing, !declarations_first(testing->summary, ch), f);

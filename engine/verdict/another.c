@@ -1,0 +1,161 @@
+#include "engine/verdict/another.h"
+
+#include "engine/oracle/element.h"
+#include "engine/oracle/search/map.h"
+#include "engine/verdict/case.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLOTS_MOST = 96, FEWEST = 2 };
+enum { NONE = -1 };
+enum { OF_BATCH, OF_HEAD, OF_Q_TILE, AXES_OF_SLOT };
+
+struct looked_at {
+    struct tile_detail detail;
+    const int32_t *place;
+    bool bad;
+    int from; /* whose values it has; NONE */
+};
+
+struct looking {
+    enum asc_channel ch;
+    enum dtype type;
+    int heads, q_tiles, count[AXES_OF_SLOT];
+    struct looked_at *of; /* owned, [n] */
+    int n;
+};
+
+/* Whether each value of it is the one that is wanted there; more than half have to be numbers that differ. */
+static bool holds(const struct looking *l, const struct looked_at *it, const struct looked_at *other)
+{
+    const struct tile_detail *got = &it->detail, *want = &other->detail;
+    const int rows = got->rows < want->rows ? got->rows : want->rows;
+    int told = 0;
+    if (got->cols != want->cols)
+        return false;
+    for (int i = 0; i < rows * got->cols; i++) {
+        if (!element_within(l->type, got->got[i], want->want_global[i], want->bound_global[i]))
+            return false;
+        told += isfinite(got->got[i]) && got->got[i] != 0;
+    }
+    return 2 * told > rows * got->cols;
+}
+
+/* A tile that two others look like tells nothing. */
+static void look_up(struct looking *l, struct looked_at *it)
+{
+    it->from = NONE;
+    for (int k = 0; k < l->n && it->bad; k++)
+        if (&l->of[k] != it && holds(l, it, &l->of[k])) {
+            if (it->from != NONE) {
+                it->from = NONE;
+                return;
+            }
+            it->from = k;
+        }
+}
+
+static int64_t number_of(const struct looking *l, const int32_t *place)
+{
+    return ((int64_t)place[OF_BATCH] * l->heads + place[OF_HEAD]) * l->q_tiles + place[OF_Q_TILE];
+}
+
+/* The same step through all q tiles. */
+static bool say_step(const struct looking *l, char out[ANOTHER_BYTES])
+{
+    int64_t step = 0;
+    for (int i = 0; i < l->n; i++) {
+        const struct looked_at *it = &l->of[i];
+        if (it->from == NONE)
+            continue;
+        const int64_t by = number_of(l, l->of[it->from].place) - number_of(l, it->place);
+        if (step && by != step)
+            return false;
+        step = by;
+    }
+    const long long n = llabs((long long)step);
+    if (n == 1)
+        snprintf(out, ANOTHER_BYTES, "%s is that of the %s q tile, counted through the heads", channel_label(l->ch),
+                 step > 0 ? "next" : "previous");
+    else
+        snprintf(out, ANOTHER_BYTES, "%s is that of the q tile %lld %s, counted through the heads",
+                 channel_label(l->ch), n, step > 0 ? "further" : "before");
+    return true;
+}
+
+/* A map along the one axis in which they differ. */
+static bool say_axis(const struct looking *l, struct pair *pairs, char out[ANOTHER_BYTES])
+{
+    static const char *const names[AXES_OF_SLOT][2] = {{"batch", "b"}, {"head", "h"}, {"q tile", "t"}};
+    int axis = NONE;
+    size_t n = 0;
+    struct map map;
+    char where[64];
+    for (int i = 0; i < l->n; i++)
+        for (int a = 0; a < AXES_OF_SLOT && l->of[i].from != NONE; a++)
+            if (l->of[l->of[i].from].place[a] != l->of[i].place[a]) {
+                if (axis != NONE && axis != a)
+                    return false;
+                axis = a;
+            }
+    for (int i = 0; i < l->n && axis != NONE; i++)
+        if (l->of[i].from != NONE || !l->of[i].bad)
+            pairs[n++] =
+                (struct pair){l->of[i].place[axis], l->of[l->of[i].from == NONE ? i : l->of[i].from].place[axis]};
+    if (axis == NONE || !(map_fit(pairs, n, l->count[axis], &map) < INFINITY))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (map_at(&map, pairs[i].from) != pairs[i].to)
+            return false;
+    map_words(&map, names[axis][1], where, sizeof where);
+    snprintf(out, ANOTHER_BYTES, "%s is that of %s %s where that of %s %s is wanted", channel_label(l->ch),
+             names[axis][0], where, names[axis][0], names[axis][1]);
+    return true;
+}
+
+static int take_slots(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
+                      struct looking *l)
+{
+    for (int slot = 0; slot < j->n_slots; slot++) {
+        const struct place place = {slot, 0, l->ch};
+        struct looked_at *it = &l->of[l->n];
+        if (!judgement_slot_done(j, slot))
+            continue;
+        if (judgement_detail(j, t, place, scratch, &it->detail) != 0)
+            return -1;
+        it->place = trace_slot_place(t, slot);
+        it->bad = judgement_tile_bad(j, place, true);
+        l->n++;
+    }
+    return 0;
+}
+
+int another_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct judge_scratch *scratch,
+                  char out[ANOTHER_BYTES], double *share)
+{
+    const struct asc_problem *p = &t->problem;
+    const int q_tiles = (p->q_len + t->plan.br - 1) / t->plan.br;
+    struct looking l = {
+        ch, (enum dtype)t->layout.channel[ch].dtype, p->heads, q_tiles, {p->batch, p->heads, q_tiles}, NULL, 0};
+    int found = 0, bad = 0;
+    out[0] = '\0';
+    if (j->n_slots > SLOTS_MOST || (size_t)ch >= ASC_CHANNELS)
+        return 0;
+    l.of = calloc((size_t)j->n_slots + 1, sizeof *l.of);
+    struct pair *pairs = calloc((size_t)j->n_slots + 1, sizeof *pairs);
+    const int failed = l.of && pairs ? take_slots(j, t, scratch, &l) : -1;
+    for (int i = 0; i < l.n && !failed; i++) {
+        look_up(&l, &l.of[i]);
+        found += l.of[i].from != NONE;
+        bad += l.of[i].bad;
+    }
+    *share = bad ? (double)found / bad : 0;
+    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out))
+        say_step(&l, out);
+    for (int i = 0; i < l.n; i++)
+        tile_detail_free(&l.of[i].detail);
+    free(l.of);
+    free(pairs);
+    return failed ? -1 : 0;
+}
