@@ -81,7 +81,7 @@ class Bench:
             raise NotMeasured(last_words(status, out, err))
         return figures
 
-    def compiled(self, name, source, *flags):
+    def compiled(self, name, source, *flags, limit_s=120):
         """A program of tests/gpu, built for this device."""
         program = Path(self.folder.name) / name
         if not self.nvcc:
@@ -89,7 +89,7 @@ class Bench:
         if not program.exists():
             self.call([self.nvcc, "-O3", "-std=c++17", f"-arch={self.sm}", "-I.", "-Ibuild/include", "-lineinfo",
                        "--expt-relaxed-constexpr", "-diag-suppress=177", *flags, "-o", program, f"tests/gpu/{source}"],
-                      120)
+                      limit_s)
         return program
 
     def phases(self):
@@ -199,39 +199,47 @@ def capture(bench):
             "beyond": {"error": "not part of --quick"} if bench.quick else measure(KERNELS[0], BEYOND, "device")}
 
 
-# FlashAttention as it is published: the test that puts its probes in, head dimension, what else the build is made with.
-PUBLISHED = (("test_flash2", 64, None), ("test_flash2", 128, "hdim128_fp16"), ("test_flash3", 64, ""),
-             ("test_flash3", 128, "FLASH_CLUSTER=2"))
-
-
 def published(bench):
-    """`attnscope bench` of FlashAttention-2 and -3, where FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name their folders
-    (tests/production); built all at once, measured one after the other."""
-    os.environ["FLASH_BACKEND"] = "gpu"
+    """FlashAttention-2 and -3 as they are published, without probes and with probes that are off, where FLASH_ATTENTION,
+    FLASH_ATTENTION3 and CUTLASS name their folders (tests/production)."""
     sys.path.insert(0, str(ROOT / "tests/production"))
-    prepared = []
-    for module, head_dim, how in PUBLISHED:
-        tests = __import__(module)
-        if getattr(tests.Sources, "__unittest_skip__", False):
-            continue
-        sources = tests.Sources()
-        sources.setUp()
-        defines = tests.instance(*([how] if how else ())) if module == "test_flash2" else how
-        name = sources.scenario(f"[shape]\nbatch = 2\nheads = 8\nq_len = 2048\nhead_dim = {head_dim}", defines)
-        prepared.append((module.removeprefix("test_"), head_dim, sources, sources.path / name))
+    os.environ["FLASH_BACKEND"] = "gpu"
+    import flash
+    import test_flash2
+    import test_flash3
+    prepared = [(version, tests.Sources()) for version, tests in ((2, test_flash2), (3, test_flash3))
+                if not getattr(tests.Sources, "__unittest_skip__", False)]
     if not prepared:
         raise Skipped("FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name no folders")
+    for version, sources in prepared:
+        sources.setUp()
+        if version == 2:  # of four instances the one that is launched
+            launch = sources.copy / "flash_fwd_launch_template.h"
+            text = launch.read_text(encoding="utf-8").replace("BOOL_SWITCH(is_even_MN, ", "ALWAYS(is_even_MN, ", 1)
+            launch.write_text(text.replace("BOOL_SWITCH(return_softmax, ", "NEVER(return_softmax, ", 1), encoding="utf-8")
 
-    def measure(path, repeat, limit_s):
-        return attempt(bench.ask, [bench.attnscope, "bench", path, *CAPTURE, "--repeat", repeat, "--json"], limit_s)
+    def library(version, sources, dim, mode):
+        options = [f"-DFLASHATTENTION_DISABLE_{option}" for option in test_flash2.OPTIONS] if version == 2 else ["-DNDEBUG"]
+        return bench.compiled(f"flash{version}-{dim}-{mode}.so", "published.cu", "-shared", "-Xcompiler", "-fPIC", "-cudart", "shared",
+                              "--expt-extended-lambda", f"-arch={bench.sm}a", f"-DFLASH={version}", f"-DDIM={dim}", f"-DASC_MODE={mode}",
+                              *options, "-Iprobes", "-Iengine/standin/include", f"-I{sources.copy}", *(f"-I{folder}" for folder in sources.includes),
+                              limit_s=400)
 
+    wanted = [(version, sources, dim, mode) for version, sources in prepared for dim in (64, 128) for mode in (0, 1)]
     try:
-        with ThreadPoolExecutor(len(prepared)) as pool:
-            list(pool.map(lambda one: measure(one[3], 3, 500), prepared))
-        return {"rows": [{"kernel": kernel, "shape": f"2,8,2048,{head_dim}", "memory": "device", **measure(path, 11, 60)}
-                         for kernel, head_dim, _, path in prepared]}
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            made = dict(zip([(version, dim, mode) for version, _, dim, mode in wanted],
+                            pool.map(lambda one: attempt(library, *one), wanted)))
+        main = bench.compiled("published_main", "published_main.cu", "-cudart", "shared", "-ldl")
+        rows = []
+        for version, dim in dict.fromkeys((version, dim) for version, dim, _ in made):
+            both = [made[version, dim, mode] for mode in (0, 1)]
+            failed = next((one for one in both if isinstance(one, dict)), None)
+            rows.append({"kernel": f"FlashAttention-{version}", "shape": f"2,8,2048,{dim}",
+                         **(failed or attempt(bench.ask, [main, dim, *both], 60))})
+        return {"rows": rows, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
     finally:
-        for _, _, sources, _ in prepared:
+        for _, sources in prepared:
             sources.doCleanups()
 
 

@@ -137,12 +137,11 @@ class Report(unittest.TestCase):
         self.assertNotIn("ot measured:", text)
 
     def test_published(self):
-        builds = Fake.answer("attnscope bench k")
-        text = page({"machine": MACHINE, "published": {"rows": [{"kernel": "flash2", "shape": "2,8,2048,64", "memory": "device", **builds},
-                                                                {"kernel": "flash3", "shape": "2,8,2048,64", "memory": "device",
-                                                                 "error": "out of luck"}]}})
-        self.assertEqual(row(text, "flash2 |")[3:], ["600 µs", "1.010", "33.3", "50.0"])
-        self.assertIn("out of luck", row(text, "flash3 |")[3])
+        rows = [{"kernel": "FlashAttention-2", "shape": "2,8,2048,64", "plain": 60.3e-6, "off": 60.1e-6, "ratio": 0.9974},
+                {"kernel": "FlashAttention-3", "shape": "2,8,2048,64", "error": "out of luck"}]
+        text = page({"machine": MACHINE, "published": {"rows": rows, "date": "2026-01-01 00:00 UTC"}})
+        self.assertEqual(row(text, "FlashAttention-2 |")[2:], ["60.3 µs", "60.1 µs", "0.997"])
+        self.assertIn("out of luck", row(text, "FlashAttention-3 |")[2])
 
     def test_nothing_works(self):
         fake = Fake(broken=("",))
