@@ -155,7 +155,7 @@ most 1.02. Measured {figures['published']['date']} on an {figures['machine']['gp
         rows.append((*start, f"not measured: {row['error']}", "-", "-") if "error" in row else
                     (*start, seconds(row["plain"]), seconds(row["off"]), f"{row['ratio']:.3f}"))
     return text + table(("kernel", "(B,H,L,D)", "plain", "probes off", "of plain"), rows) + commands(
-        ["FLASH_ATTENTION=DIR FLASH_ATTENTION3=DIR/hopper CUTLASS=DIR tests/gpu/bench_gpu.py --only published --limit 600"])
+        ["FLASH_ATTENTION=DIR FLASH_ATTENTION3=DIR/hopper CUTLASS=DIR make bench-gpu"])
 
 
 def overheads(of):
