@@ -157,7 +157,7 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 {
 #ifdef ASC_NVCC
     /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
-       kernels/hopper_large.cu. More than `few` go through memory of the thread, and loops that no compiler unrolls; so
+       kernels/hopper_large.cu. More than `few`, or as many in other builds, go through memory of the thread, and loops that no compiler unrolls; so
        much for so many takes half as long again to record as from registers, (2,8,2048,64) on an H200. */
     using There = asc_stands<decltype(value(0))>;
     using Element = typename asc_plain<decltype(value(0))>::type;

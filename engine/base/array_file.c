@@ -236,6 +236,12 @@ static bool is_torch(unzFile zip)
     return false;
 }
 
+static int refuse_torch(const char *file, struct err *err)
+{
+    return err_set(err, ERR_INPUT, file,
+                   "is a PyTorch file; expected .npy, .npz or .safetensors (attnscope.run() takes torch tensors)");
+}
+
 /* Reads n bytes on, or up to the end; how many, or -1. */
 static int64_t read_member(unzFile zip, unsigned char *out, uint64_t n)
 {
@@ -283,9 +289,7 @@ static int open_npz(const struct source *s, bool values, struct array *a, struct
         return err_set(err, ERR_INPUT, a->name, "is a damaged .npz file");
     int result;
     if (is_torch(zip))
-        result =
-            err_set(err, ERR_INPUT, a->name,
-                    "is a PyTorch file; expected .npy, .npz or .safetensors (attnscope.run() takes torch tensors)");
+        result = refuse_torch(a->name, err);
     else
         result = find_member(s, zip, a, err) != 0 ? -1 : read_npz(zip, values, a, err);
     unzClose(zip);
@@ -402,6 +406,8 @@ int array_has(const char *file, const char *name, bool *has, struct err *err)
         unzFile zip = unzOpen64(file);
         snprintf(member, sizeof member, "%s.npy", name);
         *has = zip && unzLocateFile(zip, member, 1) == UNZ_OK;
+        if (zip && is_torch(zip))
+            result = refuse_torch(file, err);
         if (zip)
             unzClose(zip);
         else

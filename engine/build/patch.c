@@ -47,20 +47,22 @@ static int refuse(struct err *err, const char *name, int number, struct line fou
     return err_set(err, ERR_INPUT, where, "expected %s, found %s", expected, quoted);
 }
 
+/* Of at most nine digits: sums of them are numbers, too. What stands behind it, or NULL. */
+static const char *read_number(const char *at, unsigned long *out)
+{
+    enum { DIGITS = 9 };
+    int n = 0;
+    for (*out = 0; isdigit((unsigned char)at[n]) && n <= DIGITS; n++)
+        *out = *out * 10 + (unsigned long)(at[n] - '0');
+    return n >= 1 && n <= DIGITS ? at + n : NULL;
+}
+
 /* "-12,3", or "-12", which counts one line. Returns what stands behind it, or NULL. */
 static const char *read_range(const char *at, char sign, unsigned long *start, unsigned long *count)
 {
-    char *end;
-    if (!at || *at != sign || !isdigit((unsigned char)at[1]))
-        return NULL;
-    *start = strtoul(at + 1, &end, 10);
+    at = at && *at == sign ? read_number(at + 1, start) : NULL;
     *count = 1;
-    if (*end != ',')
-        return end;
-    if (!isdigit((unsigned char)end[1]))
-        return NULL;
-    *count = strtoul(end + 1, &end, 10);
-    return end;
+    return at && *at == ',' ? read_number(at + 1, count) : at;
 }
 
 static bool read_header(struct line line, unsigned long *start, unsigned long *old, unsigned long *new)
@@ -95,15 +97,15 @@ int patch_check(struct patch *patch, struct err *err)
     struct line line;
     const char *const name = patch->path;
     int number = 0;
-    bool started = false; /* the line before was a hunk's header */
+    bool of_a_line = false; /* the line before was one of a hunk */
     patch->n = 0;
     for (const char *at = patch->text; (line = take_line(&at)).text;) {
         const char *expected = NULL;
         number++;
         const bool again = state == HUNKS && old + new == 0;
-        const bool begun = started;
-        started = false;
-        if (begins(line, "\\ ") && state == HUNKS && !begun)
+        const bool said_of_a_line = of_a_line;
+        of_a_line = false;
+        if (begins(line, "\\ ") && state == HUNKS && said_of_a_line)
             continue; /* "No newline at end of file" */
         if (again && (begins(line, "diff ") || (begins(line, "--- ") && strncmp(at, "+++ ", 4) == 0)))
             state = BEFORE;
@@ -116,6 +118,7 @@ int patch_check(struct patch *patch, struct err *err)
                 expected = "more lines in this hunk, as its header says";
             old -= is_old;
             new -= is_new;
+            of_a_line = true;
         } else if (state == BEFORE && begins(line, "--- ")) {
             expected = begins(line, "--- /dev/null") ? "a patch that changes a file, not one that creates it" : NULL;
             state = OLD_NAME;
@@ -139,7 +142,6 @@ int patch_check(struct patch *patch, struct err *err)
             if (!read_header(line, &start, &old, &new))
                 expected = "a hunk header `@@ -LINE,COUNT +LINE,COUNT @@`";
             state = HUNKS;
-            started = true;
             file->hunks++;
         } else if (state == HUNKS && begins(line, "-- ")) {
             state = SIGNATURE; /* of git's mail: its version */
@@ -287,7 +289,9 @@ static bool fits_at(const struct lines *lines, const struct hunk *hunk, size_t a
 /* Where it fits that is nearest to `wanted`, from `least` on; SIZE_MAX: nowhere. */
 static size_t place_of(const struct lines *lines, const struct hunk *hunk, size_t wanted, size_t least)
 {
-    for (size_t off = 0; off <= lines->n + wanted; off++) {
+    if (wanted > lines->n)
+        wanted = lines->n;
+    for (size_t off = 0; off <= lines->n; off++) {
         if (wanted + off >= least && wanted + off + hunk->old <= lines->n && fits_at(lines, hunk, wanted + off))
             return wanted + off;
         if (off > 0 && wanted >= least + off && wanted - off + hunk->old <= lines->n &&
@@ -297,8 +301,11 @@ static size_t place_of(const struct lines *lines, const struct hunk *hunk, size_
     return SIZE_MAX;
 }
 
-static char *put(char *to, struct line line, bool newline)
+/* A line without its newline that is not the last any more gets one. */
+static char *put(const char *begin, char *to, struct line line, bool newline)
 {
+    if (to > begin && to[-1] != '\n')
+        *to++ = '\n';
     memcpy(to, line.text, line.n);
     to[line.n] = '\n';
     return to + line.n + newline;
@@ -314,6 +321,8 @@ static int run(const char *text, const struct patch *patch, const char *diff, in
     *out = malloc(strlen(text) + strlen(diff) + 2);
     if (lines_of(text, &lines) != 0 || !*out) {
         free(lines.line);
+        free(*out);
+        *out = NULL;
         return err_no_memory(err, patch->path, "its result");
     }
     char *to = *out;
@@ -329,7 +338,7 @@ static int run(const char *text, const struct patch *patch, const char *diff, in
         }
         moved += (int64_t)at - stated;
         for (; done < at; done++)
-            to = put(to, lines.line[done], true);
+            to = put(*out, to, lines.line[done], true);
         const char *from = hunk.body;
         for (unsigned long old = hunk.old, new = hunk.new; old + new > 0;) {
             struct line line;
@@ -339,12 +348,12 @@ static int run(const char *text, const struct patch *patch, const char *diff, in
             old -= kind != '+';
             new -= kind != '-';
             if (kind != '-')
-                to = put(to, line, !open);
+                to = put(*out, to, line, !open);
         }
         done += hunk.old;
     }
     for (; done < lines.n; done++)
-        to = put(to, lines.line[done], done + 1 < lines.n || !lines.open);
+        to = put(*out, to, lines.line[done], done + 1 < lines.n || !lines.open);
     *to = '\0';
     free(lines.line);
     if (!failed)

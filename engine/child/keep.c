@@ -202,12 +202,14 @@ static bool is_channel(const struct described *d, const char *name)
 }
 
 /* Names that nobody knows would be left out in silence. `of`: an object, or a list of names; NULL or null: none. */
-static int check_names(const struct described *d, const json_t *of, const char *where, const char *what,
+static int check_names(const struct described *d, const json_t *of, bool is_list, const char *where, const char *what,
                        bool (*known)(const struct described *d, const char *name), struct err *err)
 {
     json_t *value;
     const char *name;
     size_t i;
+    if (of && !json_is_null(of) && !(is_list ? json_is_array(of) : json_is_object(of)))
+        return err_set(err, ERR_INPUT, where, "expected %s", is_list ? "a list of names" : "an object");
     if (json_is_array(of)) {
         json_array_foreach(of, i, value)
         {
@@ -247,10 +249,10 @@ static int read_types(struct described *d, struct err *err)
     const json_t *types = json_object_get(d->given, "types"), *of = json_object_get(types, "channels");
     const json_t *capture = json_object_get(d->given, "capture");
     const struct trace *t = d->t;
-    if (check_names(d, json_object_get(d->given, "conventions"), "capture: conventions", "convention", is_convention,
-                    err) ||
-        check_names(d, of, "capture: types", "channel", is_channel, err) ||
-        check_names(d, json_object_get(capture, "channels"), "capture: channels", "channel", is_channel, err))
+    if (check_names(d, json_object_get(d->given, "conventions"), false, "capture: conventions", "convention",
+                    is_convention, err) ||
+        check_names(d, of, false, "capture: types", "channel", is_channel, err) ||
+        check_names(d, json_object_get(capture, "channels"), true, "capture: channels", "channel", is_channel, err))
         return -1;
     if (read_type(types, "o", problem_o_dtype(&t->problem, -1), &d->types.o, err) != 0)
         return -1;

@@ -30,16 +30,16 @@ struct looking {
 static bool holds(const struct looking *l, const struct looked_at *it, const struct looked_at *other)
 {
     const struct tile_detail *got = &it->detail, *want = &other->detail;
-    const int rows = got->rows < want->rows ? got->rows : want->rows;
+    const int n = got->rows * got->cols;
     int told = 0;
-    if (got->cols != want->cols)
+    if (got->cols != want->cols || got->rows != want->rows)
         return false;
-    for (int i = 0; i < rows * got->cols; i++) {
+    for (int i = 0; i < n; i++) {
         if (!element_within(l->type, got->got[i], want->want_global[i], want->bound_global[i]))
             return false;
         told += isfinite(got->got[i]) && got->got[i] != 0;
     }
-    return 2 * told > rows * got->cols;
+    return 2 * told > n;
 }
 
 /* A tile that two others look like tells nothing. */
@@ -91,7 +91,7 @@ static bool say_axis(const struct looking *l, struct pair *pairs, char out[ANOTH
     int axis = NONE;
     size_t n = 0;
     struct map map;
-    char where[64];
+    char where[96];
     for (int i = 0; i < l->n; i++)
         for (int a = 0; a < AXES_OF_SLOT && l->of[i].from != NONE; a++)
             if (l->of[l->of[i].from].place[a] != l->of[i].place[a]) {
@@ -136,8 +136,10 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
 {
     const struct asc_problem *p = &t->problem;
     const int q_tiles = (p->q_len + t->plan.br - 1) / t->plan.br;
-    struct looking l = {
-        ch, (enum dtype)t->layout.channel[ch].dtype, p->heads, q_tiles, {p->batch, p->heads, q_tiles}, NULL, 0};
+    enum dtype type = DTYPE_F32; /* of what is judged: in a complete run what memory holds */
+    if (!trace_complete(t) || !trace_tensor(t, ch == asc_o ? 'o' : 'L', &type))
+        type = (enum dtype)t->layout.channel[ch].dtype;
+    struct looking l = {ch, type, p->heads, q_tiles, {p->batch, p->heads, q_tiles}, NULL, 0};
     int found = 0, bad = 0;
     out[0] = '\0';
     if (j->n_slots > SLOTS_MOST || (size_t)ch >= ASC_CHANNELS)

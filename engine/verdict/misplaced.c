@@ -167,7 +167,7 @@ static void say_maps(const struct looking *l, char out[MISPLACED_BYTES])
 {
     size_t used = 0;
     for (int side = 0; side < SIDES_OF_TILE; side++) {
-        char where[64];
+        char where[96];
         int bit[2];
         if (l->map[side].kind == MAP_SAME || used >= MISPLACED_BYTES)
             continue;

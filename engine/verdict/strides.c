@@ -301,7 +301,8 @@ static void say(const struct image *m, const struct reading *r, char out[ADDRESS
     static const char *const names[] = {"Q", "K", "V"};
     const struct placed *own = &m->own;
     const struct problem_tensor *of = &own->of;
-    const struct asc_strides plain = asc_strides_wide(own->p, of->heads, of->rows, of->cols);
+    const struct asc_strides plain =
+        asc_strides_wide(own->p, of->heads, own->paged ? own->p->page_size : of->rows, of->cols);
     out[0] = '\0';
     if (!r->padded && own->p->left_pad && same_strides(m, &r->stride, &own->to) && r->first == own->first) {
         snprintf(out, ADDRESS_BYTES, "the left padding is not added to its rows");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 import re
 from pathlib import Path
@@ -51,12 +52,6 @@ def _library() -> Any:
         library.asc_capture_module.restype = ctypes.c_char_p
         _loaded = library
     return _loaded
-
-
-def modules() -> List[str]:
-    """The files of this process that hold probes, as their compilers were given them."""
-    library = _library()
-    return [library.asc_capture_module(i).decode() for i in range(library.asc_capture_modules())]
 
 
 def _dtype(tensor: Any, name: str) -> str:
@@ -114,6 +109,8 @@ def _pairs(given: Any, name: str, batch: int, heads: int, q_len: int, kv_len: in
     """[batch or 1, heads or 1, q_len, kv_len]; dimensions in front may be left out."""
     if given is None:
         return None
+    if not getattr(given, "is_cuda", False):
+        raise Error(f"{name} must be a tensor on a CUDA device")
     shape = list(given.shape)
     for _ in range(4 - len(shape)):
         given = given.unsqueeze(0)
@@ -124,13 +121,15 @@ def _pairs(given: Any, name: str, batch: int, heads: int, q_len: int, kv_len: in
 
 
 def _per_head(given: Any, name: str, heads: int) -> None:
+    if given is not None and not getattr(given, "is_cuda", False):
+        raise Error(f"{name} must be a tensor on a CUDA device")
     if given is not None and tuple(given.shape) != (heads,):
         raise Error(f"{name} has shape {list(given.shape)}; expected [{heads}], one for each head")
 
 
 def _window(window: Any) -> Tuple[int, int]:
     try:
-        left, right = (int(side) for side in window)
+        left, right = (operator.index(side) for side in window)
     except (TypeError, ValueError):
         raise Error(f"window is {window!r}; expected two numbers, keys left and right of the diagonal, -1 for no limit") from None
     return left, right

@@ -225,6 +225,8 @@ class Capture(fake_driver.WithDriver):
                             ("zz is not the name of a channel", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "channels": ["s", "zz"]}')),
                             ("nope is not the name of a channel", "{%s, %s, %s, \"types\": {\"channels\": {\"nope\": \"f32\"}}}" % (problem, plan, path)),
                             ("nope is not the name of a convention", "{%s, %s, %s, \"conventions\": {\"nope\": 1}}" % (problem, plan, path)),
+                            ("channels: expected a list of names", "{%s, %s, %s}" % (problem, plan, path[:-1] + ', "channels": "s"}')),
+                            ("types: expected an object", "{%s, %s, %s, \"types\": {\"channels\": [\"s\"]}}" % (problem, plan, path)),
                             ("br must be positive", "{%s, %s, %s}" % (problem, plan.replace('"br": 8', '"br": 0'), path)),
                             ("capture", "nonsense"), ("path", "[]")):
             with self.subTest(text):
@@ -323,6 +325,7 @@ class Arguments(unittest.TestCase):
         for words, named in (("window is 3; expected two numbers", dict(window=3)), ("dropout is not taken", dict(dropout=0.1)),
                              (r"mask has shape \[1, 1, 3, 3\]; expected \[2 or 1, 4 or 1, 8, 8\]", dict(mask=Tensor(1, 1, 3, 3))),
                              (r"bias has shape \[1, 3, 8, 8\]", dict(bias=Tensor(1, 3, 8, 8))), (r"bias has shape \[8\]", dict(bias=Tensor(8))),
+                             ("sink must be a tensor on a CUDA device", dict(sink=[0.1] * 4)), (r"window is \(1.5, 0\)", dict(window=(1.5, 0))),
                              (r"sink has shape \[1\]; expected \[4\]", dict(sink=Tensor(1)))):
             with self.subTest(words), self.assertRaisesRegex(attnscope.Error, words):
                 self.described(*((2, 4, 8, 64),) * 3, **named)

@@ -100,8 +100,10 @@ def main():
     bench.sm = machine["sm"]
     keep = (lambda figures: write_out(figures, out)) if out else (lambda figures: write_docs(figures, docs, kept))
     figures = measure(bench, chosen, machine, keep)
+    if not figures.keys() - {"machine"}:
+        return 77  # all were skipped, and said so
     print(((out or docs) / "gpu-report.md").read_text(encoding="utf-8"))
-    return 1 if all("error" in figures[name] for name in chosen) else 0
+    return 1 if all("error" in figures.get(name, {"error": ""}) for name in chosen) else 0
 
 
 if __name__ == "__main__":

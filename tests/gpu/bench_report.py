@@ -134,7 +134,7 @@ the time that copying out takes is not the kernel's. Aims in device memory: fp16
 1.5 when off (FlashAttention-2 2.7, FlashAttention-3 3.5).
 
 Each kernel is compiled with its probes and without them, and a launch takes the one it needs (`ASC_TWICE`,
-docs/probes.md): probes that are off in one instance cost a comparison each, and more by what they forbid, up to 1.4 here.
+docs/probes.md): probes that are off in one instance cost a comparison each, and more by what they forbid the compiler.
 
 """
     text += overheads(figures["capture"]["rows"]) + beyond(figures["capture"].get("beyond", {}))

@@ -209,24 +209,31 @@ def published(bench):
     import test_flash3
     prepared = [(version, tests.Sources()) for version, tests in ((2, test_flash2), (3, test_flash3))
                 if not getattr(tests.Sources, "__unittest_skip__", False)]
-    if not prepared:
-        raise Skipped("FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name no folders")
-    for version, sources in prepared:
+    if not prepared or bench.quick:
+        raise Skipped("not part of --quick" if prepared else "FLASH_ATTENTION, FLASH_ATTENTION3 and CUTLASS name no folders")
+
+    def prepare(version, sources):
         sources.setUp()
         if version == 2:  # of four instances the one that is launched
             launch = sources.copy / "flash_fwd_launch_template.h"
-            text = launch.read_text(encoding="utf-8").replace("BOOL_SWITCH(is_even_MN, ", "ALWAYS(is_even_MN, ", 1)
-            launch.write_text(text.replace("BOOL_SWITCH(return_softmax, ", "NEVER(return_softmax, ", 1), encoding="utf-8")
+            flash.change(launch, "BOOL_SWITCH(is_even_MN, IsEvenMNConst, [&] {\n        EVENK_SWITCH(is_even_K, IsEvenKConst, [&] {\n"
+                         "            LOCAL_SWITCH((params.window_size_left >= 0 || params.window_size_right >= 0) && !Is_causal, Is_local, [&] {\n"
+                         "                BOOL_SWITCH(return_softmax,",
+                         "ALWAYS(is_even_MN, IsEvenMNConst, [&] {\n        EVENK_SWITCH(is_even_K, IsEvenKConst, [&] {\n"
+                         "            LOCAL_SWITCH((params.window_size_left >= 0 || params.window_size_right >= 0) && !Is_causal, Is_local, [&] {\n"
+                         "                NEVER(return_softmax,")
 
     def library(version, sources, dim, mode):
         options = [f"-DFLASHATTENTION_DISABLE_{option}" for option in test_flash2.OPTIONS] if version == 2 else ["-DNDEBUG"]
         return bench.compiled(f"flash{version}-{dim}-{mode}.so", "published.cu", "-shared", "-Xcompiler", "-fPIC", "-cudart", "shared",
-                              "--expt-extended-lambda", f"-arch={bench.sm}a", f"-DFLASH={version}", f"-DDIM={dim}", f"-DASC_MODE={mode}",
+                              "--expt-extended-lambda", *([f"-arch={bench.sm}a"] if version == 3 else []), f"-DFLASH={version}", f"-DDIM={dim}", f"-DASC_MODE={mode}",
                               *options, "-Iprobes", "-Iengine/standin/include", f"-I{sources.copy}", *(f"-I{folder}" for folder in sources.includes),
                               limit_s=400)
 
     wanted = [(version, sources, dim, mode) for version, sources in prepared for dim in (64, 128) for mode in (0, 1)]
     try:
+        for version, sources in prepared:
+            prepare(version, sources)
         with ThreadPoolExecutor(len(wanted)) as pool:
             made = dict(zip([(version, dim, mode) for version, _, dim, mode in wanted],
                             pool.map(lambda one: attempt(library, *one), wanted)))

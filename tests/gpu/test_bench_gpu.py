@@ -143,6 +143,10 @@ class Report(unittest.TestCase):
         self.assertEqual(row(text, "FlashAttention-2 |")[2:], ["60.3 µs", "60.1 µs", "0.997"])
         self.assertIn("out of luck", row(text, "FlashAttention-3 |")[2])
 
+    def test_a_step_that_is_skipped(self):
+        fake = Fake()
+        self.assertEqual(measured(fake, ("published",)), {"machine": MACHINE})
+
     def test_nothing_works(self):
         fake = Fake(broken=("",))
         figures = measured(fake)

@@ -314,6 +314,7 @@ class Inputs(unittest.TestCase):
                 self.refused(words, "--q", name, "--k", "in.npz:k", "--v", "in.npz:v")
         for words, options in {
                 "expected a file of v, as another input is of a file": ("--q", "in.npz:q", "--k", "in.npz:k"),
+                "is a PyTorch file": ("--inputs", "torch.pt"),
                 "4 heads; expected 2": ("--q", "in.npz:q", "--k", "in.npz:k", "--v", "in.npz:q"),
                 "makes shape.batch 2; expected 1": ("--inputs", "in.npz", "--shape", "1,4,20,37,64"),
                 "expected whole groups of 2 heads": ("--inputs", "in.npz", "--set", "inputs.heads=1:3"),

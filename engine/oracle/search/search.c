@@ -76,31 +76,32 @@ static bool is_in_pattern(uint8_t cell)
 }
 
 /* Where a stage is wrong or absent, as a region of its own: it may tell more than no rule at all. */
-static bool find_pattern(struct search *search, struct region *region, bool *nan)
+static bool find_pattern(struct search *search, struct region *region, const char **what)
 {
     const struct sample *s = search->sample;
-    *nan = true;
+    bool nan = s->absent == 0;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         for (size_t k = 0; k < sample_cells(t); k++) {
             search->labels[i][k] = is_in_pattern(t->cell[k])  ? LABEL_IN
                                    : t->cell[k] == CELL_RIGHT ? LABEL_OUT
                                                               : LABEL_SILENT;
-            *nan = *nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
+            nan = nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
         }
     }
+    *what = s->wrong == 0 ? "never written" : nan ? "NaN" : "wrong";
     return s->right > 0 && region_fit(s, search->labels, false, region) && region->n > 0;
 }
 
 static void say_pattern(struct search *search, struct explanation *out)
 {
-    bool nan = false;
-    out->pattern = find_pattern(search, &out->where, &nan);
+    const char *what = "wrong";
+    out->pattern = find_pattern(search, &out->where, &what);
     if (!out->pattern)
         return;
     region_say(search->sample, &out->where, out->place, sizeof out->place);
     snprintf(out->text, sizeof out->text, "%s is %s%s, and right elsewhere", channel_label(search->sample->channel),
-             nan ? "NaN" : "wrong", out->place);
+             what, out->place);
 }
 
 /* What most of a stage's formula is made of. */

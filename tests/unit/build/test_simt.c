@@ -296,7 +296,7 @@ static const struct mistake mistakes[] = {
     {"trap", "trap", "trap", "block 0,0,0 thread 63,0,0", "__trap()", 1, 3, 1, ANYWHERE},
     {"int-divide", "int-divide", "trap", "block 0,0,0 thread 4,0,0", "integer division by zero", 1, 3, 1, X86},
     {"invalid", "invalid", "fp-invalid", "block 1,0,0 thread 33,0,0", "NaN", 0, 0, 1, X86},
-    {"poison", "poison", "fp-invalid", "block 0,0,0 thread 63,0,0", "uninitialized shared memory", 0, 0, 1, X86},
+    {"poison", "poison", "fp-invalid", "block 0,0,0 thread 63,0,0", "uninitialized memory", 0, 0, 1, X86},
     {"divide", "divide", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"divide-long", "divide-long", "fp-divide", "block 0,0,0 thread 3,0,0", "division by zero", 0, 0, 1, X86},
     {"overflow", "overflow", "fp-overflow", "block 0,0,0 thread 7,0,0", "overflow", 0, 0, 3, F16C},
