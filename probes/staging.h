@@ -157,8 +157,8 @@ ASC_DEVICE void asc_record_all(asc_visit &visit, const int n, Row row, Col col, 
 {
 #ifdef ASC_NVCC
     /* Code of its own for each of many registers is what ptxas spends its time on, and spills: a minute for
-       kernels/hopper_large.cu. More than `few`, or as many in other builds, go through memory of the thread, and loops that no compiler unrolls; so
-       much for so many takes half as long again to record as from registers, (2,8,2048,64) on an H200. */
+       kernels/hopper_large.cu. More than `few`, or as many in other builds, go through memory of the thread, and loops
+       that no compiler unrolls; so many take half as long again there, (2,8,2048,64) on an H200. */
     using There = asc_stands<decltype(value(0))>;
     using Element = typename asc_plain<decltype(value(0))>::type;
     constexpr int few = 32, part = 64, group = 16, in_memory = 8;

@@ -231,6 +231,8 @@ struct hunk {
 static const char *next_of_hunk(const char *at, struct line *line, char *kind, bool *open)
 {
     *line = take_line(&at);
+    if (!line->text) /* patch_check() has counted: it is there */
+        *line = (struct line){"", 0};
     *kind = kind_of(*line);
     if (line->n > 0 && *line->text == *kind)
         *line = (struct line){line->text + 1, line->n - 1};

@@ -35,13 +35,14 @@ extern "C" void run(void *q, void *k, void *v, void *o, float *lse, int *counter
     p.scale_softmax = 1 / sqrtf(DIM), p.num_splits = 1;
 #if FLASH == 2
     p.h_h_k_ratio = 1, p.seqlen_q_rounded = p.seqlen_k_rounded = length, p.d_rounded = DIM;
-    p.scale_softmax_log2 = p.scale_softmax * 1.44269504f, p.p_dropout = 1, p.window_size_left = p.window_size_right = -1;
-    run_flash_fwd<Flash_fwd_kernel_traits<DIM, 128, DIM == 64 ? 128 : 64, 4, false, false, cutlass::half_t>, false, false>(
-        p, stream);
+    p.scale_softmax_log2 = p.scale_softmax * 1.44269504f, p.p_dropout = 1,
+    p.window_size_left = p.window_size_right = -1;
+    run_flash_fwd<Flash_fwd_kernel_traits<DIM, 128, DIM == 64 ? 128 : 64, 4, false, false, cutlass::half_t>, false,
+                  false>(p, stream);
 #else
     p.total_q = p.total_k = length, p.dv = DIM, p.v_dim_stride = 1, p.arch = 90, p.num_sm = 132;
     p.window_size_left = p.window_size_right = length - 1, p.tile_count_semaphore = counter;
-    ASC_TWICE(run_flash_fwd<90, DIM, DIM, DIM == 128 ? 2 : 1, cutlass::half_t, cutlass::half_t, false, false, false, false,
-                            false, false, false, false, false, false, asc_probed>(p, stream));
+    ASC_TWICE(run_flash_fwd < 90, DIM, DIM, DIM == 128 ? 2 : 1, cutlass::half_t, cutlass::half_t, false, false, false,
+              false, false, false, false, false, false, false, asc_probed > (p, stream));
 #endif
 }
