@@ -52,7 +52,7 @@ static const char *read_number(const char *at, unsigned long *out)
 {
     enum { DIGITS = 9 };
     int n = 0;
-    for (*out = 0; isdigit((unsigned char)at[n]) && n <= DIGITS; n++)
+    for (*out = 0; n <= DIGITS && isdigit((unsigned char)at[n]); n++)
         *out = *out * 10 + (unsigned long)(at[n] - '0');
     return n >= 1 && n <= DIGITS ? at + n : NULL;
 }
