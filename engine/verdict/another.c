@@ -61,6 +61,41 @@ static int64_t number_of(const struct looking *l, const int32_t *place)
     return ((int64_t)place[OF_BATCH] * l->heads + place[OF_HEAD]) * l->q_tiles + place[OF_Q_TILE];
 }
 
+/* The number of a place where the axes are counted in another order, the last one fastest. */
+static int64_t number_by(const struct looking *l, const int32_t *place, const int order[AXES_OF_SLOT])
+{
+    int64_t number = 0;
+    for (int i = 0; i < AXES_OF_SLOT; i++)
+        number = number * l->count[order[i]] + place[order[i]];
+    return number;
+}
+
+/* What is looked up at the number that it has in one order lies at that number in another. */
+static bool say_order(const struct looking *l, char out[ANOTHER_BYTES])
+{
+    static const char *const names[AXES_OF_SLOT] = {"batch", "head", "q tile"};
+    static const int orders[][AXES_OF_SLOT] = {{OF_BATCH, OF_HEAD, OF_Q_TILE}, {OF_HEAD, OF_BATCH, OF_Q_TILE},
+                                               {OF_BATCH, OF_Q_TILE, OF_HEAD}, {OF_Q_TILE, OF_BATCH, OF_HEAD},
+                                               {OF_HEAD, OF_Q_TILE, OF_BATCH}, {OF_Q_TILE, OF_HEAD, OF_BATCH}};
+    enum { ORDERS = sizeof orders / sizeof orders[0] };
+    for (int pair = 1; pair < 2 * ORDERS; pair++) {
+        const int *read = orders[pair < ORDERS ? pair : 0], *lies = orders[pair < ORDERS ? 0 : pair - ORDERS];
+        bool holds = read != lies;
+        for (int i = 0; i < l->n && holds; i++) {
+            const struct looked_at *it = &l->of[i], *from = it->from == NONE ? it : &l->of[it->from];
+            holds = (it->bad && it->from == NONE) || number_by(l, it->place, read) == number_by(l, from->place, lies);
+        }
+        if (!holds)
+            continue;
+        snprintf(out, ANOTHER_BYTES,
+                 "%s is that of another q tile: looked up as [%s][%s][%s], where they lie as [%s][%s][%s]",
+                 channel_label(l->ch), names[read[0]], names[read[1]], names[read[2]], names[lies[0]], names[lies[1]],
+                 names[lies[2]]);
+        return true;
+    }
+    return false;
+}
+
 /* The same step through all q tiles. */
 static bool say_step(const struct looking *l, char out[ANOTHER_BYTES])
 {
@@ -153,7 +188,7 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
         bad += l.of[i].bad;
     }
     *share = bad ? (double)found / bad : 0;
-    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out))
+    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out) && !say_order(&l, out))
         say_step(&l, out);
     for (int i = 0; i < l.n; i++)
         tile_detail_free(&l.of[i].detail);

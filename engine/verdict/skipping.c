@@ -125,8 +125,20 @@ static const struct {
     {not_the_last, "the last tile that a q tile sees is missing", NULL}};
 enum { RULES = sizeof rules / sizeof rules[0], PLACES = 2, MOST = 3 };
 
+enum { NO_SPLIT = -1, OTHER_SPLITS = -2 };
+
+/* The split whose tiles, all of them and no others, were never visited: *lost is what is known of the slots before. */
+static void sift_split(const struct oracle_case *c, int kv, bool visited, int *lost)
+{
+    const int split = schedule_split(c, kv);
+    if (!visited && *lost == NO_SPLIT)
+        *lost = split;
+    if (visited == (split == *lost))
+        *lost = OTHER_SPLITS;
+}
+
 /* Drops the rules that do not hold of a slot. -1 without memory. */
-static int sift(const struct trace *t, int slot, bool holds[RULES])
+static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
 {
     struct slot_case c;
     if (slot_case_make(t, slot, &c) != 0)
@@ -142,6 +154,10 @@ static int sift(const struct trace *t, int slot, bool holds[RULES])
         for (int i = 0; i < RULES && schedule_sees(&c.c, kv); i++)
             holds[i] = holds[i] && rules[i].visits(&q, kv) == visited;
     }
+    for (int pass = 0; pass < 2 && *lost != OTHER_SPLITS; pass++) /* the first one finds it */
+        for (int kv = 0; kv < c.c.kv_tiles; kv++)
+            if (schedule_sees(&c.c, kv) && (pass == 1 || !case_visited(t, slot, kv)))
+                sift_split(&c.c, kv, case_visited(t, slot, kv), lost);
     slot_case_free(&c);
     return 0;
 }
@@ -149,13 +165,13 @@ static int sift(const struct trace *t, int slot, bool holds[RULES])
 int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
 {
     bool holds[RULES];
-    int n = 0;
+    int n = 0, lost = t->plan.kv_splits > 1 ? NO_SPLIT : OTHER_SPLITS;
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < RULES; i++)
         holds[i] = !rules[i].may_be || rules[i].may_be(&t->problem);
     for (int slot = 0; slot < t->layout.n_slots; slot++)
-        if (sift(t, slot, holds) != 0)
+        if (sift(t, slot, holds, &lost) != 0)
             return -1;
     for (int i = 0; i < RULES; i++)
         n += holds[i];
@@ -163,7 +179,9 @@ int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
         n -= holds[i];
         holds[i] = false;
     }
-    for (int i = 0, said = 0; i < RULES && n <= MOST; i++)
+    if (lost >= 0)
+        used = (size_t)snprintf(out, SKIPPING_BYTES, "; no block works on split %d", lost);
+    for (int i = 0, said = lost >= 0; i < RULES && n <= MOST; i++)
         if (holds[i])
             used +=
                 (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s%s", said++ ? ", or " : "; ", rules[i].words);
