@@ -58,7 +58,7 @@ int asc_capture_end(struct asc_capture *capture, const struct asc_tensor *o, con
 void asc_capture_drop(struct asc_capture *capture);
 
 /* How many translation units with probes were loaded since it began, whose probes record nothing; bind: from now on
-   they do. -1: they cannot be bound. Those that are not bound asc_capture_end() names on stderr. */
+   they do. -1: they cannot be bound. Those that are not bound asc_capture_end() counts on stderr. */
 int asc_capture_late(struct asc_capture *capture, int bind);
 /* Translation units with probes in this process, and the file of each. */
 int asc_capture_modules(void);

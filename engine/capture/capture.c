@@ -641,9 +641,11 @@ static void tell_late(const struct asc_capture *c)
 {
     struct modules all = c->bound;
     modules_find(&all);
-    for (int i = c->bound.n; i < all.n; i++)
-        fprintf(stderr, "attnscope: %s: loaded inside of the capture, its probes are not recorded (asc_capture_late)\n",
-                all.of[i]->file);
+    const int late = all.n - c->bound.n;
+    if (late > 0)
+        fprintf(stderr,
+                "attnscope: probes of %d file%s loaded inside of the capture are not recorded (asc_capture_late)\n",
+                late, late == 1 ? "" : "s");
 }
 
 int asc_capture_end(struct asc_capture *c, const struct asc_tensor *o, const struct asc_tensor *lse, char *why,
