@@ -273,7 +273,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20q", "what that showed"), ("blind-20r", "what that showed"),
          ("blind-20s", "what that showed. The author left out what earlier ones had written often"),
          ("blind-20t", "what that showed; nothing was to be left out"), ("blind-20u", "what that showed"),
-         ("blind-20v", "its false details, mended"), ("blind-20w", "what that showed"))
+         ("blind-20v", "its false details, mended"), ("blind-20w", "what that showed"),
+         ("blind-20x", "what that showed, and content of O"))
 
 
 def fresh():
