@@ -89,6 +89,24 @@ static bool not_the_last(const struct q_tile *q, int kv)
     return kv != q->last;
 }
 
+static bool before_a_gap(const struct q_tile *q, int kv)
+{
+    for (int k = 0; k < kv; k++)
+        if (!schedule_sees(q->c, k))
+            return false;
+    return true;
+}
+
+static bool begins_inside(const struct q_tile *q, int kv)
+{
+    return kv * q->c->bc >= schedule_range(q->c, 0).first;
+}
+
+static bool has_left_side(const struct asc_problem *p)
+{
+    return p->window_left >= 0;
+}
+
 static bool has_right_side(const struct asc_problem *p)
 {
     return p->window_right > 0;
@@ -121,6 +139,9 @@ static const struct {
     {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences},
     {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences},
     {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL},
+    {before_a_gap, "the loop ends at the first tile that no row sees", NULL},
+    {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole",
+     has_left_side},
     {not_the_first, "the first tile that a q tile sees is missing", NULL},
     {not_the_last, "the last tile that a q tile sees is missing", NULL}};
 enum { RULES = sizeof rules / sizeof rules[0], PLACES = 2, MOST = 3 };
