@@ -21,7 +21,7 @@ struct looked_at {
 struct looking {
     enum asc_channel ch;
     enum dtype type;
-    int heads, q_tiles, count[AXES_OF_SLOT];
+    int count[AXES_OF_SLOT];
     struct looked_at *of; /* owned, [n] */
     int n;
 };
@@ -56,11 +56,6 @@ static void look_up(struct looking *l, struct looked_at *it)
         }
 }
 
-static int64_t number_of(const struct looking *l, const int32_t *place)
-{
-    return ((int64_t)place[OF_BATCH] * l->heads + place[OF_HEAD]) * l->q_tiles + place[OF_Q_TILE];
-}
-
 /* The number of a place where the axes are counted in another order, the last one fastest. */
 static int64_t number_by(const struct looking *l, const int32_t *place, const int order[AXES_OF_SLOT])
 {
@@ -69,6 +64,8 @@ static int64_t number_by(const struct looking *l, const int32_t *place, const in
         number = number * l->count[order[i]] + place[order[i]];
     return number;
 }
+
+static const int own_order[AXES_OF_SLOT] = {OF_BATCH, OF_HEAD, OF_Q_TILE};
 
 /* What is looked up at the number that it has in one order lies at that number in another. */
 static bool say_order(const struct looking *l, char out[ANOTHER_BYTES])
@@ -104,7 +101,7 @@ static bool say_step(const struct looking *l, char out[ANOTHER_BYTES])
         const struct looked_at *it = &l->of[i];
         if (it->from == NONE)
             continue;
-        const int64_t by = number_of(l, l->of[it->from].place) - number_of(l, it->place);
+        const int64_t by = number_by(l, l->of[it->from].place, own_order) - number_by(l, it->place, own_order);
         if (step && by != step)
             return false;
         step = by;
@@ -174,7 +171,7 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
     enum dtype type = DTYPE_F32; /* of what is judged: in a complete run what memory holds */
     if (!trace_complete(t) || !trace_tensor(t, ch == asc_o ? 'o' : 'L', &type))
         type = (enum dtype)t->layout.channel[ch].dtype;
-    struct looking l = {ch, type, p->heads, q_tiles, {p->batch, p->heads, q_tiles}, NULL, 0};
+    struct looking l = {ch, type, {p->batch, p->heads, q_tiles}, NULL, 0};
     int found = 0, bad = 0;
     out[0] = '\0';
     if (j->n_slots > SLOTS_MOST || (size_t)ch >= ASC_CHANNELS)
