@@ -71,6 +71,34 @@ static bool row_sum(const struct sample_tile *t, double *out)
     return true;
 }
 
+/* m, or l of all lanes, of a row as a visit recorded it; NaN: it did not. */
+static double state_there(const struct oracle_case *c, int visit, enum asc_channel ch, int r)
+{
+    const struct matrix *x = &c->captured[(ptrdiff_t)c->order[visit] * ASC_CHANNELS + ch];
+    double sum = x->data && r < x->rows ? 0 : NAN;
+    for (int lane = 0; !isnan(sum) && lane < x->cols; lane++)
+        sum += dtype_load(x->dtype, x->data, (size_t)(r * x->row_stride + lane));
+    return sum;
+}
+
+/* What l would be if it were stored only in tiles whose maximum rises. */
+static bool l_risen(const struct sample_tile *t, bool ends, double *out)
+{
+    const struct oracle_case *c = t->c;
+    int n = 0;
+    while (n < c->n_visited && (ends || c->order[n] != t->kv))
+        n++;
+    if (c->kv_splits > 1 || c->fed || n == 0)
+        return false;
+    for (size_t r = 0; r < query_rows(t); r++) {
+        int i = n - 1;
+        while (i > 0 && !(state_there(c, i, asc_m, (int)r) > state_there(c, i - 1, asc_m, (int)r)))
+            i--;
+        out[r] = state_there(c, i, asc_l, (int)r);
+    }
+    return true;
+}
+
 /* Of o and lse the state is what the last tile has left. */
 static bool entry_at_end(const struct sample_tile *t, enum entry entry, double *out)
 {
@@ -128,6 +156,8 @@ bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry
             out[r] = entry == ENTRY_ONE;
         return true;
     }
+    if (entry == ENTRY_L_RISEN)
+        return l_risen(t, ends, out);
     if (ends)
         return entry_at_end(t, entry, out);
     if (entry == ENTRY_M_BEFORE || entry == ENTRY_ALPHA_BEFORE || entry == ENTRY_L_BEFORE)
@@ -155,6 +185,7 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
         [ENTRY_M_BEFORE] = "the maximum two tiles before",
         [ENTRY_ALPHA_BEFORE] = "the α of the tile before",
         [ENTRY_L_BEFORE] = "l two tiles before",
+        [ENTRY_L_RISEN] = "l of the last tile before this one whose maximum rose",
         [ENTRY_M_NEXT] = "m of the next tile",
         [ENTRY_ALPHA_NEXT] = "the α of the next tile",
         [ENTRY_M_WITH_TILE] = "the maximum with this tile, as it should be",
@@ -162,10 +193,11 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
     };
     /* O and LSE are made after the last tile: what came before is the state before that. */
     if (ch == asc_o || ch == asc_lse)
-        return entry == ENTRY_M_PREV   ? "m before the last tile"
-               : entry == ENTRY_L_PREV ? "l before the last tile"
-               : entry == ENTRY_ALPHA  ? "the α of the last tile"
-                                       : names[entry];
+        return entry == ENTRY_M_PREV    ? "m before the last tile"
+               : entry == ENTRY_L_PREV  ? "l before the last tile"
+               : entry == ENTRY_ALPHA   ? "the α of the last tile"
+               : entry == ENTRY_L_RISEN ? "l of the last tile whose maximum rose"
+                                        : names[entry];
     return names[entry];
 }
 

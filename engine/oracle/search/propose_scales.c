@@ -569,7 +569,7 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
 {
     for (int n = 1; n <= PART_BITS; n++)
         for (int first = 0; 1 << (first + n) <= rows && first < 8; first++)
-            for (int low = 0; low < 2; low++) {
+            for (int low = 0; low <= STANDS_FOR_HEAD; low++) {
                 rule.lanes = (struct lane_bits){.first = first, .n = n, .low = low};
                 rule.cost = 10 + n;
                 if (!rule_is_hopeless(search, &rule))

@@ -129,15 +129,18 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
     const enum asc_channel ch = search->sample->channel;
     const struct source *source = source_of(search, ch, head_of(search, t, ch));
     const bool raw = codes_use(t->c, ch) == CODES_RAW;
-    double scale = 1, of_part[1 << PART_BITS] = {0};
+    double scale = 1, of_head = 0, of_part[1 << PART_BITS] = {0};
     int group = -1;
     if (!source || !source->rows.data || source->coding.quantized == ASC_QUANTIZED_GIVEN)
         return false;
     const double *amax = amax_of(search, source);
     if (!amax)
         return false;
-    for (int i = 0; i < 1 << rule->lanes.n && rule->lanes.n > 0; i++)
+    for (int i = 0; i < 1 << rule->lanes.n && rule->lanes.n > 0; i++) {
         of_part[i] = scale_of(rule, source, amax, 0, source->rows.rows, i);
+        of_head = fmax(of_head, of_part[i]);
+    }
+    const double *stands_for = rule->lanes.low == STANDS_FOR_HEAD ? &of_head : rule->lanes.low ? of_part : &scale;
     for (int r = 0; r < t->rows; r++) {
         const int row = row_of_head(t, ch, r), part = lane_bits_of(row, rule->lanes);
         if (row >= source->rows.rows)
@@ -151,7 +154,7 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
                                                (row / rule->share + 1) * rule->share, 0)
                                     : scale_of(rule, source, amax, 0, source->rows.rows, 0);
         group = rule->share > 0 ? row / rule->share : 0;
-        const double back = raw ? 1 : rule->lanes.n > 0 && rule->lanes.low ? of_part[0] : scale;
+        const double back = raw ? 1 : rule->lanes.n > 0 ? *stands_for : scale;
         for (int d = 0; d < t->cols; d++) {
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)d;
             const double x =
@@ -191,8 +194,10 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
                  rule->wraps ? ", and a code that is too large wraps around" : "");
     else if (rule->lanes.n > 0)
         snprintf(out, bytes, "codes of %s are made by the amax of rows with the same %s alone%s%s%s", stage, part,
-                 rule->lanes.low ? ", and all stand for the scale of those with " : "", rule->lanes.low ? part : "",
-                 rule->lanes.low ? " = 0" : "");
+                 rule->lanes.low == STANDS_FOR_HEAD ? ", and all stand for the scale of the head"
+                 : rule->lanes.low                  ? ", and all stand for the scale of those with "
+                                                    : "",
+                 rule->lanes.low == STANDS_FOR_FIRST ? part : "", rule->lanes.low == STANDS_FOR_FIRST ? " = 0" : "");
     else if (rule->is_signed)
         snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
                  rule->wraps ? ", and a code that is too small wraps around" : "");

@@ -63,7 +63,8 @@ enum entry {
     ENTRY_M_BEFORE, /* of the tile visited before that one: m_prev of the tile before */
     ENTRY_ALPHA_BEFORE,
     ENTRY_L_BEFORE,
-    ENTRY_M_NEXT, /* of the tile visited next */
+    ENTRY_L_RISEN, /* of the last tile before whose maximum rose */
+    ENTRY_M_NEXT,  /* of the tile visited next */
     ENTRY_ALPHA_NEXT,
     ENTRY_ROW_SUM,     /* of this tile's weights */
     ENTRY_M_WITH_TILE, /* the larger of m_prev and the tile's own maximum: m as it should be */
@@ -203,9 +204,9 @@ struct lane_bits {
 };
 
 /* RULE_QUANTIZED has such bits of the row, at most PART_BITS: codes are made by the scale of rows that agree in them,
-   `low`: and stand for that of rows where they are 0. n 0: it has none. rows.partly: the scale is made of one of the
-   head's largest elements, without those that are larger. */
-enum { PART_BITS = 3, LARGEST = 64 };
+   `low`: and stand for that of rows where they are 0, or of the head. n 0: it has none. rows.partly: the scale is made
+   of one of the head's largest elements, without those that are larger. */
+enum { PART_BITS = 3, LARGEST = 64, STANDS_FOR_FIRST = 1, STANDS_FOR_HEAD = 2 };
 
 /* RULE_SEEN by so many keys: the limit is missing. */
 enum { SEEN_ALL = 1 << 28 };

@@ -57,6 +57,15 @@ static const int *keep_ints(struct sample *s, const int *x, size_t n)
     return copy;
 }
 
+/* The last tile of each split; -1: it has none, as the splits behind the last tile are no part of the lists. */
+static const int *keep_last_tiles(struct sample *s, const struct schedule_lists *lists, int splits)
+{
+    int *copy = keep_bytes(s, (size_t)splits * sizeof *copy);
+    for (int i = 0; copy && i < splits; i++)
+        copy[i] = i < lists->splits ? lists->last_tile[i] : -1;
+    return copy;
+}
+
 static bool all_zero(const double *x, size_t n)
 {
     for (size_t i = 0; x && i < n; i++)
@@ -225,8 +234,8 @@ static void take_tile(struct adding *a, const struct walk_tile *tile)
         t->x = keep_end(s, &tile->s->at, (size_t)tile->c->in_q.rows, (size_t)tile->c->head_dim_v);
         if (s->has_last)
             t->end = s->last_x;
-        if (tile->c->kv_splits > 1 && tile->s->lists.splits == tile->c->kv_splits)
-            t->last_tile = keep_ints(s, tile->s->lists.last_tile, (size_t)tile->c->kv_splits);
+        if (tile->c->kv_splits > 1 && tile->s->lists.splits <= tile->c->kv_splits)
+            t->last_tile = keep_last_tiles(s, &tile->s->lists, tile->c->kv_splits);
     } else if (s->channel >= asc_s) {
         t->x = keep_operands(s, tile, &tile->s->at);
         for (int r = 0; !s->failed && r < tile->c->in_q.rows; r++)
