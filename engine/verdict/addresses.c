@@ -1,6 +1,8 @@
 #include "engine/verdict/addresses.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
 #include "engine/trace/rope.h"
 #include "engine/verdict/case.h"
 #include <math.h>
@@ -15,7 +17,7 @@ enum { SLOTS_FITTED = 16, SLOTS_CHECKED = 96, TOLD_LEAST = 16 };
 struct memory {
     const struct trace *t;
     const struct asc_problem *p;
-    char which; /* 'q', 'k' or 'v' */
+    enum asc_channel ch;
     bool paged;
     int heads, rows, table_pages;
     int64_t n;      /* rows of memory */
@@ -23,6 +25,8 @@ struct memory {
     int64_t *begin; /* owned, [batch + 1]: of the sequences, without pages */
     bool turned;    /* what was captured is a row that RoPE has turned by the position it is used at */
     double *row;    /* owned: one, so turned */
+    bool coded;     /* rows are codes; what was captured has the scales of its place, or of where the codes are from */
+    struct case_sources all; /* owned */
 };
 
 /* A row of a sequence, and where it was found. */
@@ -58,7 +62,7 @@ struct address {
 
 static int64_t length_of(const struct memory *m, int batch)
 {
-    return m->which == 'q' ? asc_q_len(m->p, batch) : asc_kv_len(m->p, batch);
+    return m->ch == asc_q ? asc_q_len(m->p, batch) : asc_kv_len(m->p, batch);
 }
 
 static int64_t pages_of(const struct memory *m, int batch)
@@ -74,18 +78,23 @@ static int64_t place_of(const struct memory *m, int batch, int64_t row)
                     : m->begin[batch] + row;
 }
 
+static bool holds_codes(const struct asc_problem *p, enum asc_channel ch)
+{
+    return dtype_is_code((enum dtype)(ch == asc_q ? p->dtype : ch == asc_k ? p->k_dtype : p->v_dtype));
+}
+
 static int memory_make(const struct trace *t, enum asc_channel ch, struct memory *m)
 {
     const struct asc_problem *p = &t->problem;
-    *m = (struct memory){.t = t, .p = p, .which = ch == asc_q ? 'q' : ch == asc_k ? 'k' : 'v'};
-    m->heads = m->which == 'q' ? p->heads : p->kv_heads;
-    m->rows = m->which == 'q' ? p->q_len : p->kv_len;
-    m->paged = m->which != 'q' && p->page_size > 0;
+    *m = (struct memory){.t = t, .p = p, .ch = ch, .coded = holds_codes(p, ch)};
+    m->heads = m->ch == asc_q ? p->heads : p->kv_heads;
+    m->rows = m->ch == asc_q ? p->q_len : p->kv_len;
+    m->paged = m->ch != asc_q && p->page_size > 0;
     m->table_pages = asc_table_pages(p);
     m->turned = p->rope && ch != asc_v;
     m->begin = calloc((size_t)p->batch + 1, sizeof *m->begin);
     m->row = malloc((size_t)p->head_dim * sizeof *m->row);
-    if (!m->begin || !m->row)
+    if (!m->begin || !m->row || case_sources(t, &m->all) != 0)
         return -1;
     for (int b = 0; b < p->batch; b++)
         m->begin[b + 1] = m->begin[b] + length_of(m, b);
@@ -105,35 +114,47 @@ static void memory_free(struct memory *m)
     free(m->owner);
     free(m->begin);
     free(m->row);
+    case_sources_free(&m->all);
 }
 
-/* The row of a sequence that lies there, of a head. */
+/* A head of the sequence whose row it is. */
+static const struct source *head_at(const struct memory *m, int head, int64_t owner)
+{
+    const int others[] = {0, m->p->heads, m->p->heads + m->p->kv_heads}, before = m->p->batch * others[m->ch];
+    return &m->all.sources[before + (int)(owner / m->rows) * m->heads + head];
+}
+
+/* As it lies there, not as RoPE turns it. */
 static struct matrix row_at(const struct memory *m, int head, int64_t owner)
 {
-    const struct problem_tensor of = problem_tensor(m->p, m->which == 'q'   ? TENSOR_Q
-                                                          : m->which == 'k' ? TENSOR_K
-                                                                            : TENSOR_V);
+    const struct problem_tensor of = problem_tensor(m->p, (enum problem_tensor_id)m->ch);
     struct matrix row = {.rows = 1, .cols = of.cols};
-    const unsigned char *data = trace_tensor(m->t, m->which, &row.dtype);
+    const unsigned char *data = trace_tensor(m->t, "qkv"[m->ch], &row.dtype);
     row.data = data + (size_t)problem_tensor_at(&of, owner / m->rows, head, owner % m->rows) * dtype_bytes(row.dtype);
     return row;
 }
 
-/* Of a row that may have been turned its length, whose bits are in order as numbers are. */
+static double element(const struct matrix *m, int row, int col)
+{
+    const size_t at = (size_t)row * (size_t)m->row_stride + (size_t)col;
+    return dtype_is_code(m->dtype) ? values_code(m->dtype, ((const uint8_t *)m->data)[at])
+                                   : dtype_load(m->dtype, m->data, at);
+}
+
+/* Of a row that may have been turned its length, whose bits are in order as numbers are; of codes their signs, which
+   scales leave as they are. */
 static uint64_t hash_of(const struct memory *of, const struct matrix *m, int row)
 {
     uint64_t hash = 0;
     double length = 0;
-    for (int col = 0; col < m->cols && of->turned; col++) {
-        const double value = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col);
-        length += value * value;
-    }
+    for (int col = 0; col < m->cols && of->turned; col++)
+        length += element(m, row, col) * element(m, row, col);
     if (of->turned) {
         memcpy(&hash, &length, sizeof hash);
         return hash;
     }
     for (int col = 0; col < m->cols; col++) {
-        const double value = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) + 0.0;
+        const double x = element(m, row, col), value = of->coded ? (x > 0) - (x < 0) : x + 0.0;
         hash = XXH3_64bits_withSeed(&value, sizeof value, hash);
     }
     return hash;
@@ -142,7 +163,7 @@ static uint64_t hash_of(const struct memory *of, const struct matrix *m, int row
 static bool is_nan_row(const struct matrix *m, int row)
 {
     for (int col = 0; col < m->cols; col++)
-        if (!isnan(dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col)))
+        if (!isnan(element(m, row, col)))
             return false;
     return true;
 }
@@ -161,7 +182,7 @@ static bool same_turned(const struct memory *of, const struct matrix *m, int row
     bound_narrow(m->dtype, &unit, &half_tiny);
     const double off = (16 * BOUND_U + 2 * (double)of->t->conventions.rope_error) * most + 2 * half_tiny;
     for (int col = 0; col < m->cols; col++) {
-        const double got = dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col);
+        const double got = element(m, row, col);
         if (!(fabs(got - of->row[col]) <= 2 * unit * fabs(of->row[col]) + off))
             return false;
     }
@@ -170,7 +191,7 @@ static bool same_turned(const struct memory *of, const struct matrix *m, int row
 
 static int position_of(const struct memory *m, int batch, int64_t row)
 {
-    return m->which == 'q' ? asc_query_position(m->p, batch, (int)row) : m->p->rope_offset + (int)row;
+    return m->ch == asc_q ? asc_query_position(m->p, batch, (int)row) : m->p->rope_offset + (int)row;
 }
 
 /* By which position a row is turned that is used as `place` and belongs to `owner`: those of a cache lie there turned.
@@ -178,18 +199,41 @@ static int position_of(const struct memory *m, int batch, int64_t row)
 static int position_used(const struct memory *m, const struct sight *place, int64_t owner)
 {
     const int batch = (int)(owner / m->rows), row = (int)(owner % m->rows);
-    return m->which == 'k' && m->p->new_keys ? position_of(m, batch, row) : position_of(m, place->batch, place->row);
+    return m->ch == asc_k && m->p->new_keys ? position_of(m, batch, row) : position_of(m, place->batch, place->row);
 }
 
-/* Row `row` of a tile, which is `place` of its sequence, and one of memory. */
-static bool same_row(const struct memory *of, const struct matrix *m, int row, const struct sight *place,
-                     const struct matrix *other, int64_t owner)
+/* Whether it is codes, or what they become by the scales of row `scaled`, rounded once in f32 and once to the type that
+   it was captured in. */
+static bool same_codes(const struct matrix *m, int row, const struct matrix *codes, const struct coding *coding,
+                       int scaled)
 {
+    double unit = 0, half_tiny = 0;
+    bound_narrow(m->dtype, &unit, &half_tiny);
+    for (int col = 0; col < m->cols; col++) {
+        const double code = element(codes, 0, col), want = coding ? code * codes_scale(coding, scaled, col) : code;
+        const double off = coding ? (unit + 4 * BOUND_U) * fabs(want) + half_tiny : 0;
+        if (!(fabs(element(m, row, col) - want) <= off))
+            return false;
+    }
+    return true;
+}
+
+/* Row `row` of a tile, which is `place` of its sequence, and one of memory, of a head. c: the tile's case. */
+static bool same_row(const struct memory *of, const struct oracle_case *c, const struct matrix *m, int row,
+                     const struct sight *place, int head, int64_t owner)
+{
+    const struct matrix other = row_at(of, head, owner);
     if (of->turned)
-        return same_turned(of, m, row, other, position_used(of, place, owner));
+        return same_turned(of, m, row, &other, position_used(of, place, owner));
+    if (of->coded && codes_use(c, of->ch) == CODES_RAW)
+        return same_codes(m, row, &other, NULL, 0);
+    if (of->coded) {
+        const struct source *own = head_at(of, head, (int64_t)place->batch * of->rows);
+        return same_codes(m, row, &other, &own->coding, place->row) ||
+               same_codes(m, row, &other, &head_at(of, head, owner)->coding, (int)(owner % of->rows));
+    }
     for (int col = 0; col < m->cols; col++)
-        if (dtype_load(m->dtype, m->data, (size_t)row * (size_t)m->row_stride + (size_t)col) !=
-            dtype_load(other->dtype, other->data, (size_t)col))
+        if (element(m, row, col) != element(&other, 0, col))
             return false;
     return true;
 }
@@ -248,7 +292,7 @@ static int64_t find_turned(const struct memory *m, const struct row_entry *all, 
     memcpy(&last, &most, sizeof last);
     for (size_t i = isfinite(length) ? lower_bound(all, n, first) : n; i < n && all[i].hash <= last; i++) {
         const struct matrix row = row_at(m, head, m->owner[all[i].at]);
-        if (!same_row(m, tile, r, place, &row, m->owner[all[i].at]))
+        if (!same_turned(m, tile, r, &row, position_used(m, place, m->owner[all[i].at])))
             continue;
         if (found >= 0)
             return -1;
@@ -270,7 +314,7 @@ static int64_t find_row(const struct memory *m, const struct row_entry *all, siz
 
 static int kv_head_of(const struct memory *m, const int32_t *place)
 {
-    return m->which == 'q' ? place[1] : asc_kv_head(m->p, place[1], m->t->conventions.kv_head_map);
+    return m->ch == asc_q ? place[1] : asc_kv_head(m->p, place[1], m->t->conventions.kv_head_map);
 }
 
 /* Tile kv of a slot's channel, and which row of the sequence its first one is. */
@@ -411,7 +455,7 @@ static int64_t read_at(const struct memory *m, const struct address *a, int batc
         break;
     case BEGIN_OTHERS:
         for (int b = at = 0; b < batch; b++)
-            at += m->which == 'q' ? asc_kv_len(p, b) : asc_q_len(p, b);
+            at += m->ch == asc_q ? asc_kv_len(p, b) : asc_q_len(p, b);
         at += row;
         break;
     case BEGIN_STEPS:
@@ -500,8 +544,8 @@ static int check_slot(const struct memory *m, const struct address *a, enum asc_
             if (m->owner[from] < 0) {
                 *holds = is_nan_row(&tile, r);
             } else {
-                const struct matrix row = row_at(m, kv_head_of(m, at), m->owner[from]);
-                *holds = same_row(m, &tile, r, &(struct sight){at[0], first + r, from}, &row, m->owner[from]);
+                const struct sight place = {at[0], first + r, from};
+                *holds = same_row(m, &c.c, &tile, r, &place, kv_head_of(m, at), m->owner[from]);
             }
         }
     }
@@ -546,7 +590,7 @@ static void say_sum(const struct address *a, char out[64])
 static void say(const struct memory *m, const struct address *a, char out[ADDRESS_BYTES])
 {
     const int size = m->p->page_size;
-    const char other = m->which == 'q' ? 'k' : 'q', own = m->which == 'q' ? 'q' : 'k';
+    const char other = m->ch == asc_q ? 'k' : 'q', own = m->ch == asc_q ? 'q' : 'k';
     const long long plus = (long long)a->plus, pitch = m->table_pages;
     char sum[64];
     int other_pages = 1; /* a sequence that has not as many pages as a row of the table */
@@ -642,12 +686,11 @@ static int find_rule(const struct judgement *j, const struct memory *m, enum asc
 int addresses_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char out[ADDRESS_BYTES])
 {
     const struct asc_problem *p = &t->problem;
-    const int types[] = {p->dtype, p->k_dtype, p->v_dtype};
     const bool paged = ch != asc_q && p->page_size > 0;
     struct memory m = {0};
     size_t n = 0;
     out[0] = '\0';
-    if (ch > asc_v || (!paged && p->layout != ASC_THD) || dtype_is_code((enum dtype)types[ch]))
+    if (ch > asc_v || (!paged && p->layout != ASC_THD) || (holds_codes(p, ch) && p->rope && ch != asc_v))
         return 0;
     struct sight *sights = memory_make(t, ch, &m) == 0 ? look(j, &m, ch, &n) : NULL;
     const int failed = sights ? find_rule(j, &m, ch, sights, n, out) : -1;

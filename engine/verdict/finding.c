@@ -275,8 +275,11 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
         return;
     }
     if (f->cause == CAUSE_NONE && stage->missing_local == stage->bad_local) {
-        snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements%s%s", label, bad, all,
-                 f->place[0] ? ":" : "", f->place);
+        char where[240];
+        const bool elsewhere = f->channel >= asc_o && stored_words(t, f->channel, where, sizeof where);
+        snprintf(f->text, sizeof f->text, "%s was never written in %llu of %llu elements%s%s%s%s", label, bad, all,
+                 f->place[0] ? ":" : "", f->place, elsewhere ? "; what the probe saw lies elsewhere: " : "",
+                 elsewhere ? where : "");
         return;
     }
     if (f->event) {
