@@ -21,7 +21,8 @@ struct looked_at {
 struct looking {
     enum asc_channel ch;
     enum dtype type;
-    int count[AXES_OF_SLOT];
+    const struct asc_problem *p;
+    int br, count[AXES_OF_SLOT];
     struct looked_at *of; /* owned, [n] */
     int n;
 };
@@ -91,6 +92,31 @@ static bool say_order(const struct looking *l, char out[ANOTHER_BYTES])
         return true;
     }
     return false;
+}
+
+/* What is looked up at the number that it has where each head has as many q tiles as its own sequence, where all have
+   those of the longest. */
+static bool say_own_tiles(const struct looking *l, char out[ANOTHER_BYTES])
+{
+    const int most = l->count[OF_Q_TILE];
+    int shown = NONE;
+    for (int i = 0; i < l->n; i++) {
+        const struct looked_at *it = &l->of[i], *from = it->from == NONE ? it : &l->of[it->from];
+        const int32_t *at = it->place;
+        const int tiles = (asc_q_len(l->p, at[OF_BATCH]) + l->br - 1) / l->br;
+        const int64_t read = ((int64_t)at[OF_BATCH] * l->count[OF_HEAD] + at[OF_HEAD]) * tiles + at[OF_Q_TILE];
+        if (!(it->bad && it->from == NONE) && read != number_by(l, from->place, own_order))
+            return false;
+        shown = tiles < most && it->bad ? i : shown;
+    }
+    if (shown == NONE)
+        return false;
+    const int b = l->of[shown].place[OF_BATCH];
+    snprintf(out, ANOTHER_BYTES,
+             "%s is that of another q tile: looked up as if each head had as many q tiles as its own sequence (%d of "
+             "sequence %d), where they lie as for the longest (%d)",
+             channel_label(l->ch), (asc_q_len(l->p, b) + l->br - 1) / l->br, b, most);
+    return true;
 }
 
 /* The same step through all q tiles. */
@@ -171,7 +197,7 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
     enum dtype type = DTYPE_F32; /* of what is judged: in a complete run what memory holds */
     if (!trace_complete(t) || !trace_tensor(t, ch == asc_o ? 'o' : 'L', &type))
         type = (enum dtype)t->layout.channel[ch].dtype;
-    struct looking l = {ch, type, {p->batch, p->heads, q_tiles}, NULL, 0};
+    struct looking l = {ch, type, p, t->plan.br, {p->batch, p->heads, q_tiles}, NULL, 0};
     int found = 0, bad = 0;
     out[0] = '\0';
     if (j->n_slots > SLOTS_MOST || (size_t)ch >= ASC_CHANNELS)
@@ -185,7 +211,8 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
         bad += l.of[i].bad;
     }
     *share = bad ? (double)found / bad : 0;
-    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out) && !say_order(&l, out))
+    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out) && !say_order(&l, out) &&
+        !say_own_tiles(&l, out))
         say_step(&l, out);
     for (int i = 0; i < l.n; i++)
         tile_detail_free(&l.of[i].detail);

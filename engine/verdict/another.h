@@ -4,7 +4,7 @@
 
 #include "engine/verdict/judgement.h"
 
-enum { ANOTHER_BYTES = 160 };
+enum { ANOTHER_BYTES = 240 };
 
 /* Looks what was recorded of each bad q tile up among what is wanted of the others: "O is that of the next q tile,
    counted through the heads". *share: of the bad q tiles that it tells. "": no one map tells at least half. -1 without

@@ -4,7 +4,6 @@
 #include "engine/verdict/addresses.h"
 #include "engine/verdict/another.h"
 #include "engine/verdict/case.h"
-#include "engine/verdict/dealt.h"
 #include "engine/verdict/explain.h"
 #include "engine/verdict/lengths.h"
 #include "engine/verdict/masks.h"
@@ -132,9 +131,22 @@ int judgement_collect(const struct judgement *j, const struct trace *t, const st
     return failed ? -1 : 0;
 }
 
-/* In row order; where only padding is bad, what the verdict says. */
+/* The first tile that is wrong by the inputs, where there is one. */
+static void take_first_global(const struct judgement *j, struct finding *f)
+{
+    const int tiles = channel_per_kv(f->channel) ? j->kv_tiles : 1;
+    for (int i = 0; i < j->n_slots * tiles; i++) {
+        const struct place place = {i / tiles, i % tiles, f->channel};
+        if (judgement_slot_done(j, place.slot) && judgement_tile_bad(j, place, true)) {
+            f->first = place;
+            return;
+        }
+    }
+}
+
+/* In row order; where only padding is bad, what the verdict says. by_inputs: what is wrong by them, if anything is. */
 static int first_bad_element(const struct judgement *j, const struct trace *t, struct judge_scratch *scratch,
-                             struct finding *f)
+                             bool by_inputs, struct finding *f)
 {
     const struct verdict *v = &judgement_tile(j, f->first)->local;
     struct tile_detail d;
@@ -142,12 +154,13 @@ static int first_bad_element(const struct judgement *j, const struct trace *t, s
     f->col = v->worst_col;
     if (judgement_detail(j, t, f->first, scratch, &d) != 0)
         return -1;
-    for (int i = 0; i < d.rows * d.cols; i++) {
-        if (class_bad(d.class_local[i])) {
-            f->row = i / d.cols;
-            f->col = i % d.cols;
-            break;
-        }
+    const uint8_t *class = by_inputs ? d.class_global : d.class_local;
+    int i = 0;
+    while (i < d.rows * d.cols && !class_bad(class[i]))
+        i++;
+    if (i < d.rows * d.cols) {
+        f->row = i / d.cols;
+        f->col = i % d.cols;
     }
     tile_detail_free(&d);
     return 0;
@@ -605,11 +618,17 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     for (int cause = CAUSE_NONE + 1; cause < CAUSE_COUNT; cause++)
         few |= cause_channel(cause) == ch && may_be(testing->summary, (enum cause)cause) &&
                cause_fits(&testing->evidence[cause]);
-    if (first_bad_element(testing->j, testing->t, testing->scratch, f) != 0 || failed)
-        return -1;
     take_declaration(testing, f, &declared);
     take_lines(testing, &declared, f);
     const bool is_open = f->cause == CAUSE_NONE && !f->declaration[0];
+    f->event = is_open ? reports_misrecorded(testing->summary, testing->t, ch, f->text, sizeof f->text) : 0;
+    const bool by_inputs = f->event && stage->bad_global;
+    if (by_inputs)
+        take_first_global(testing->j, f);
+    if (first_bad_element(testing->j, testing->t, testing->scratch, by_inputs, f) != 0 || failed)
+        return -1;
+    if (f->event)
+        return 0;
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
     if (is_open && !event && !found.n)
         event = reports_of_cache(testing->t, ch, f->first.slot, f->first.kv * testing->t->plan.bc + f->row);
@@ -626,106 +645,6 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     return f->declaration[0] && declared.lags ? describe_lag(testing, f) : 0;
 }
 
-void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES])
-{
-    if (it->first_row == it->last_row)
-        snprintf(out, LEFT_OUT_ROWS_BYTES, "row %d", it->first_row);
-    else
-        snprintf(out, LEFT_OUT_ROWS_BYTES, "rows %d to %d", it->first_row, it->last_row);
-}
-
-/* " h0 q1 k2 (rows 0 to 63)" */
-static void left_out_words(const struct trace *t, const struct left_out *it, char out[96])
-{
-    const int32_t *at = trace_slot_place(t, it->place.slot);
-    char batch[16] = "", rows[LEFT_OUT_ROWS_BYTES];
-    if (t->problem.batch > 1)
-        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
-    left_out_rows(it, rows);
-    snprintf(out, 96, " %sh%d q%d k%d (%s)", batch, (int)at[1], (int)at[2], it->place.kv, rows);
-}
-
-static int tiles_left_out(const struct judgement *j, const struct trace *t, const struct summary *summary,
-                          struct finding *f)
-{
-    enum { TOLD = 3 };
-    struct place at = {0};
-    struct left_out it;
-    memset(f, 0, sizeof *f);
-    f->loop = true;
-    f->channel = summary->first_unvisited.channel;
-    f->first = summary->first_unvisited;
-    char dealt[DEALT_WORDS_BYTES], why[SKIPPING_BYTES] = "";
-    dealt_words(t, f->first.slot, dealt);
-    if (!dealt[0] && skipping_words(t, why) != 0)
-        return -1;
-    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited%s%s:",
-                                   (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
-                                   summary->unvisited == 1 ? "was" : "were", dealt, why);
-    for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
-        char words[96];
-        if (n == 0)
-            f->row = it.first_row < 0 ? 0 : it.first_row;
-        left_out_words(t, &it, words);
-        if (n < TOLD)
-            used += (size_t)snprintf(f->text + used, sizeof f->text - used, "%s%s", n ? "," : "", words);
-        else
-            used += (size_t)snprintf(f->text + used, sizeof f->text - used, ", ...");
-        if (n == TOLD)
-            break;
-    }
-    return 0;
-}
-
-const char *finding_word(const struct finding *f, const struct trace *t)
-{
-    return f->cause != CAUSE_NONE ? cause_name(f->cause)
-           : f->event             ? event_name(t->info.events[f->event - 1].kind)
-           : f->again             ? event_name(f->again->kind)
-           : f->found_by          ? event_name(EVENT_RACE)
-                                  : f->declaration;
-}
-
-const char *finding_says(const struct finding *f, const struct trace *t)
-{
-    const char *word = finding_word(f, t);
-    return word[0] ? word : finding_has_rule(f) ? f->rule[0].text : "";
-}
-
-void finding_lines(const struct finding *f, char out[FINDING_LINES_BYTES])
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (int i = 0; i < f->n_lines; i++) {
-        char line[CONVENTION_LINE_BYTES];
-        convention_line_words(&f->line[i], line);
-        used += (size_t)snprintf(out + used, FINDING_LINES_BYTES - used, "%s%s", i ? " " : "", line);
-    }
-}
-
-void finding_also(const struct finding *f, int i, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "also explained by %s: %s", cause_formula(f->also[i]), cause_sentence(f->also[i]));
-}
-
-const struct trace_site *finding_site(const struct finding *f, const struct trace *t)
-{
-    return f->loop ? NULL : trace_site(t, f->channel);
-}
-
-const char *judgement_quiet(const struct judgement *j, const struct trace *t)
-{
-    return !judgement_any(j)    ? "nothing was recorded that can be judged"
-           : j->run_incomplete  ? "everything recorded is within its bound"
-           : t->info.probes_off ? "o and lse are within their bounds"
-                                : "every recorded stage is within its bound";
-}
-
-const char *findings_unknown(const struct judgement *j)
-{
-    return j->n_findings && j->findings[j->n_findings - 1].output_right ? "no known declaration" : "no known cause";
-}
-
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
@@ -735,7 +654,7 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
     int n = 0;
     if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch, declared) != 0)
         return -1;
-    if (summary->unvisited && tiles_left_out(j, t, summary, &findings[n++]) != 0)
+    if (summary->unvisited && skipping_find(j, t, summary, &findings[n++]) != 0)
         return -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->culprits & 1u << ch) {

@@ -191,27 +191,46 @@ static bool is_its_copy(const struct trace_event *e, enum asc_channel ch)
     return is;
 }
 
-/* What was recorded at the probe of this channel, or of what its values are made of, is not one value of one time. */
-static bool is_of_two_values(const struct trace *t, const struct trace_event *e, enum asc_channel ch)
+static unsigned made_of(enum asc_channel ch)
 {
 #define SET(of) (1u << asc_##of)
-    static const unsigned made_of[ASC_CHANNELS] = {[asc_s] = SET(q) | SET(k),
-                                                   [asc_m] = SET(s),
-                                                   [asc_alpha] = SET(m),
-                                                   [asc_p] = SET(s) | SET(m),
-                                                   [asc_l] = SET(alpha) | SET(m) | SET(p),
-                                                   [asc_u] = SET(alpha) | SET(p) | SET(v),
-                                                   [asc_o] = SET(u) | SET(l),
-                                                   [asc_lse] = SET(m) | SET(l)};
+    static const unsigned of[ASC_CHANNELS] = {[asc_s] = SET(q) | SET(k),
+                                              [asc_m] = SET(s),
+                                              [asc_alpha] = SET(m),
+                                              [asc_p] = SET(s) | SET(m),
+                                              [asc_l] = SET(alpha) | SET(m) | SET(p),
+                                              [asc_u] = SET(alpha) | SET(p) | SET(v),
+                                              [asc_o] = SET(u) | SET(l),
+                                              [asc_lse] = SET(m) | SET(l)};
 #undef SET
+    return of[ch];
+}
+
+/* Whether it is an event of a probe of one of these channels. */
+static bool is_at_probe(const struct trace *t, const struct trace_event *e, unsigned channels)
+{
     bool is = false;
-    const bool of_probe = e->kind == EVENT_TWO_VISITS || e->kind == EVENT_COPIES_DIFFER || e->kind == EVENT_PROBE_RACE;
-    for (size_t i = 0; i < t->info.n_sites && of_probe; i++) {
+    for (size_t i = 0; i < t->info.n_sites; i++) {
         const struct trace_site *site = &t->info.sites[i];
-        is |= (made_of[ch] | 1u << ch) >> site->channel & 1 && site->line == event_call(e).line &&
+        is |= channels >> site->channel & 1 && site->line == event_call(e).line &&
               strcmp(site->file, event_call(e).file) == 0;
     }
     return is;
+}
+
+/* What was recorded at the probe of this channel, or of what its values are made of, is not one value of one time. */
+static bool is_of_two_values(const struct trace *t, const struct trace_event *e, enum asc_channel ch)
+{
+    const bool of_probe = e->kind == EVENT_TWO_VISITS || e->kind == EVENT_COPIES_DIFFER || e->kind == EVENT_PROBE_RACE;
+    return of_probe && is_at_probe(t, e, made_of(ch) | 1u << ch);
+}
+
+static const struct trace_event *race_of_probe(const struct trace *t, enum asc_channel ch)
+{
+    for (size_t i = 0; i < t->info.n_events; i++)
+        if (t->info.events[i].kind == EVENT_PROBE_RACE && is_at_probe(t, &t->info.events[i], 1u << ch))
+            return &t->info.events[i];
+    return NULL;
 }
 
 void event_reason(const struct trace_event *e, char *out, size_t bytes)
@@ -332,6 +351,51 @@ const struct trace_event *reports_of_cache(const struct trace *t, enum asc_chann
         if (t->info.events[i].kind == EVENT_CACHE && strstr(t->info.events[i].text, name))
             return &t->info.events[i];
     return NULL;
+}
+
+static bool is_right(const struct summary *s, enum asc_channel ch)
+{
+    return s->stage[ch].judged_global > 0 && s->stage[ch].bad_global == 0;
+}
+
+int reports_misrecorded(const struct summary *summary, const struct trace *t, enum asc_channel ch, char *out,
+                        size_t bytes)
+{
+    const unsigned long long bad = summary->stage[ch].bad_local, all = summary->stage[ch].elements,
+                             off = summary->stage[ch].bad_global;
+    const char *name = channel_label(ch), *of = "";
+    const struct trace_event *own = race_of_probe(t, ch), *found = own, *race = own ? of_probe(t, own) : NULL;
+    bool used_right = true;
+    char lines[160], races[160] = "";
+    for (int other = 0; other < ASC_CHANNELS; other++) {
+        used_right = used_right && (!(made_of((enum asc_channel)other) >> ch & 1) ||
+                                    summary->stage[other].judged_global == 0 || is_right(summary, other));
+        if (made_of(ch) >> other & 1 && !found && (found = race_of_probe(t, (enum asc_channel)other))) {
+            race = of_probe(t, found);
+            of = channel_label((enum asc_channel)other);
+        }
+    }
+    if (!found || (race == found && !(own ? used_right : off == 0)))
+        return 0;
+    event_lines(found, 1, lines, sizeof lines);
+    event_lines(race, 1, races, sizeof races);
+    if (own)
+        snprintf(out, bytes,
+                 "%s was recorded otherwise than %s in %llu of %llu elements: its probe reads what another thread "
+                 "writes, without synchronization, %s%s%s",
+                 name, used_right ? "it was used" : "it should be", bad, all, lines,
+                 used_right ? "" : "; so does the kernel: a race at ", used_right ? "" : races);
+    else if (off == 0)
+        snprintf(out, bytes,
+                 "%s is right by the inputs; in %llu of %llu elements it does not follow from %s as that was recorded: "
+                 "its probe reads what another thread writes, without synchronization, %s",
+                 name, bad, all, of, lines);
+    else
+        snprintf(out, bytes,
+                 "%s is wrong by the inputs in %llu of %llu elements: a race at %s; it is not judged by %s as that was "
+                 "recorded: its probe reads what another thread writes, without synchronization, %s",
+                 name, off, (unsigned long long)summary->stage[ch].judged_global, races, of, lines);
+    return 1 + (int)((own || off == 0 ? found : race) - t->info.events);
 }
 
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv)

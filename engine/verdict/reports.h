@@ -2,7 +2,7 @@
 #ifndef VERDICT_REPORTS_H
 #define VERDICT_REPORTS_H
 
-#include "engine/trace/trace.h"
+#include "engine/verdict/judgement.h"
 #include <stdbool.h>
 
 size_t reports_count(const struct trace *t);
@@ -41,6 +41,11 @@ const struct trace_event *reports_in_slots(const struct trace *t, enum asc_chann
 /* What became of K or V of the keys that the kernel appends, if this key of a slot is one of them; NULL: nothing, or of
    no other channel. */
 const struct trace_event *reports_of_cache(const struct trace *t, enum asc_channel ch, int slot, int key);
+/* A stage whose record a probe has spoiled that reads what another thread writes: its own, where all that is made of it
+   is right by the inputs; or that of an operand, where the stage is. Says so, and returns 1 + the event's number; 0: it
+   is none. */
+int reports_misrecorded(const struct summary *summary, const struct trace *t, enum asc_channel ch, char *out,
+                        size_t bytes);
 /* Whether the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

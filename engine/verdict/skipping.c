@@ -2,7 +2,9 @@
 
 #include "engine/oracle/schedule.h"
 #include "engine/verdict/case.h"
+#include "engine/verdict/dealt.h"
 #include <stdio.h>
+#include <string.h>
 
 /* What is known of a q tile: its case, and the first and last tile that any row sees. */
 struct q_tile {
@@ -183,7 +185,11 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
     return 0;
 }
 
-int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
+/* "; the loop goes by the first row of a q tile alone": a rule that leaves out all tiles which were left out and none
+   that was visited, where rows should see them; up to three that do so are joined by "or". "": no rule, or more.
+   -1 without memory. */
+enum { SKIPPING_BYTES = 320 };
+static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
 {
     bool holds[RULES];
     int n = 0, lost = t->plan.kv_splits > 1 ? NO_SPLIT : OTHER_SPLITS;
@@ -206,5 +212,55 @@ int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
         if (holds[i])
             used +=
                 (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s%s", said++ ? ", or " : "; ", rules[i].words);
+    return 0;
+}
+
+void left_out_rows(const struct left_out *it, char out[LEFT_OUT_ROWS_BYTES])
+{
+    if (it->first_row == it->last_row)
+        snprintf(out, LEFT_OUT_ROWS_BYTES, "row %d", it->first_row);
+    else
+        snprintf(out, LEFT_OUT_ROWS_BYTES, "rows %d to %d", it->first_row, it->last_row);
+}
+
+/* " h0 q1 k2 (rows 0 to 63)" */
+static void left_out_words(const struct trace *t, const struct left_out *it, char out[96])
+{
+    const int32_t *at = trace_slot_place(t, it->place.slot);
+    char batch[16] = "", rows[LEFT_OUT_ROWS_BYTES];
+    if (t->problem.batch > 1)
+        snprintf(batch, sizeof batch, "b%d ", (int)at[0]);
+    left_out_rows(it, rows);
+    snprintf(out, 96, " %sh%d q%d k%d (%s)", batch, (int)at[1], (int)at[2], it->place.kv, rows);
+}
+
+int skipping_find(const struct judgement *j, const struct trace *t, const struct summary *summary, struct finding *f)
+{
+    enum { TOLD = 3 };
+    struct place at = {0};
+    struct left_out it;
+    memset(f, 0, sizeof *f);
+    f->loop = true;
+    f->channel = summary->first_unvisited.channel;
+    f->first = summary->first_unvisited;
+    char dealt[DEALT_WORDS_BYTES], why[SKIPPING_BYTES] = "";
+    dealt_words(t, f->first.slot, dealt);
+    if (!dealt[0] && skipping_words(t, why) != 0)
+        return -1;
+    size_t used = (size_t)snprintf(f->text, sizeof f->text, "%llu kv tile%s that rows should see %s never visited%s%s:",
+                                   (unsigned long long)summary->unvisited, summary->unvisited == 1 ? "" : "s",
+                                   summary->unvisited == 1 ? "was" : "were", dealt, why);
+    for (uint64_t n = 0; judgement_left_out(j, t, &at, &it) && used < sizeof f->text; n++) {
+        char words[96];
+        if (n == 0)
+            f->row = it.first_row < 0 ? 0 : it.first_row;
+        left_out_words(t, &it, words);
+        if (n < TOLD)
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, "%s%s", n ? "," : "", words);
+        else
+            used += (size_t)snprintf(f->text + used, sizeof f->text - used, ", ...");
+        if (n == TOLD)
+            break;
+    }
     return 0;
 }

@@ -89,6 +89,11 @@ static void try_variants(struct search *search, enum asc_channel operand)
         rule.turned.reuse = (enum reuse)reuse;
         try_if_any(search, &rule);
     }
+    for (int partner = PARTNER_XOR; partner < PARTNERS && own.turned.by.kind == ASC_ROPE_HALF; partner++) {
+        struct rule rule = own;
+        rule.turned.partner = (enum partner)partner;
+        try_if_any(search, &rule);
+    }
     const int other = own.turned.by.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
     for (int i = 1; i < 4; i++) {
         struct rule rule = own;

@@ -182,8 +182,13 @@ enum reuse { REUSE_NONE, REUSE_FIRST, REUSE_SECOND }; /* of the pair's elements 
 
 enum narrow_rope { ROPE_WIDE, ROPE_NARROW_TABLE, ROPE_NARROW_ANGLE, ROPE_NARROW_BASE, NARROW_ROPES };
 
+/* Which element is taken for the other one of element d's pair: d xor half of rope_dim, that so many further on, modulo
+   head_dim, or that half of head_dim further on, modulo head_dim. */
+enum partner { PARTNER_OWN, PARTNER_XOR, PARTNER_FURTHER, PARTNER_OF_HEAD, PARTNERS };
+
 struct turned {
     struct rope by;
+    enum partner partner;
     enum narrow_rope narrow; /* what of it is rounded to narrow_type: sine and cosine, angle, angle of position 1 */
     enum dtype narrow_type;
     enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */

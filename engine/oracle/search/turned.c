@@ -20,6 +20,21 @@ static double angle(const struct turned *how, const struct rope *own, double pos
     return position * (how->narrow == ROPE_NARROW_BASE ? bound_round(how->narrow_type, first) : first);
 }
 
+static int partner_of(const struct turned *how, int d, int own, int head_dim)
+{
+    const int pairs = how->by.dim / 2;
+    switch (how->partner) {
+    case PARTNER_XOR:
+        return d ^ pairs;
+    case PARTNER_FURTHER:
+        return (d + pairs) % head_dim;
+    case PARTNER_OF_HEAD:
+        return (d + head_dim / 2) % head_dim;
+    default:
+        return own;
+    }
+}
+
 void turned_row(const struct turned *how, const struct rope *own, double position, const double *x, int n, double *out)
 {
     const int pairs = how->by.dim / 2;
@@ -38,7 +53,8 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
             const bool narrow = how->narrow == ROPE_NARROW_TABLE;
             const double c = narrow ? bound_round(how->narrow_type, both[0]) : both[0],
                          s = narrow ? bound_round(how->narrow_type, both[1]) : both[1];
-            const double other = (how->reuse && turn ? out : x)[pair[!k]];
+            const int partner = partner_of(how, d, pair[!k], n);
+            const double other = partner < n ? (how->reuse && turn ? out : x)[partner] : NAN;
             out[d] = x[d] * c + (k ? 1 : -1) * other * s;
         }
     }
@@ -188,6 +204,11 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     if (how->reuse)
         SAY(" in place: the %s element of each pair is made of the %s one that is turned already",
             how->reuse == REUSE_FIRST ? "second" : "first", how->reuse == REUSE_FIRST ? "first" : "second");
+    if (how->partner == PARTNER_XOR)
+        SAY(" with element d xor %d for the other one of its pair", own->dim / 2);
+    else if (how->partner)
+        SAY(" with element (d + %d) mod %d for the other one of its pair",
+            (how->partner == PARTNER_FURTHER ? own->dim : c->head_dim) / 2, c->head_dim);
     const char *and = "";
     if (how->by.kind != own->kind) {
         say_pairs(&how->by, words, sizeof words);
