@@ -166,9 +166,6 @@ static int score_factors(const struct oracle_case *c, float factors[3][2])
     const float scale = (float)c->scale, log2_e = (float)M_LOG2E;
     if ((c->softcap > 0 && !values_capped_later(c)) || (bias_changes(c) && !values_biased_later(c)))
         return 0;
-    /* In which order the scales of codes join the factor, nobody says; and they are another pair in each head. */
-    if (c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c))
-        return 0;
     factors[0][0] = factors[0][1] = 1;
     if ((unit == ASC_UNIT_RAW && fold == ASC_FOLD_NONE) || (unit == ASC_UNIT_SCALED && fold == ASC_FOLD_SCALE) ||
         (unit == ASC_UNIT_LOG2 && fold == ASC_FOLD_LOG2))
@@ -208,21 +205,30 @@ int product_ways(const struct oracle_case *c, enum asc_channel ch, struct produc
 {
     const int accumulator = ch == asc_s ? c->conventions.acc_s : c->conventions.acc_u;
     const struct declared *d = &declared[accumulator];
+    const bool scaled = ch == asc_s ? c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c)
+                                    : c->conventions.v_descale == ASC_V_PRODUCT;
     float factors[3][2] = {{1, 1}};
-    int finishes = PRODUCT_FUSES + 1;
+    int first = 0, finishes = scaled ? PRODUCT_JOINS : PRODUCT_SCALE_FMA;
     int n = 0;
-    if (ch == asc_s)
+    if (ch == asc_s) {
+        /* Scales of codes may join such a factor before they join the product: nobody says. */
         finishes = score_factors(c, factors);
-    else if (c->conventions.u_phase == ASC_U_RESCALED || c->conventions.v_descale == ASC_V_PRODUCT ||
-             c->conventions.p_max == ASC_P_MAX_TILE || c->conventions.u_norm == ASC_U_NORM_TILE)
+        finishes = !scaled ? finishes : finishes == 1 ? PRODUCT_K_THEN_Q + 1 : 0;
+        first = scaled ? PRODUCT_BOTH_SCALES : 0;
+    } else if (c->conventions.u_phase == ASC_U_RESCALED || c->conventions.p_max == ASC_P_MAX_TILE ||
+               c->conventions.u_norm == ASC_U_NORM_TILE) {
         finishes = 0;
+    } else if (scaled) {
+        first = PRODUCT_SCALE_FMA;
+    }
     for (int i = 0; i < d->n; i++)
-        for (int finish = 0; finish < finishes; finish++) {
+        for (int finish = first; finish < finishes; finish++) {
             struct product_way way = {.ch = ch, .model = d->models[i], .factor = {1, 1}};
-            if (ch == asc_s)
-                memcpy(way.factor, factors[finish], sizeof way.factor);
-            else
+            if (ch == asc_u)
                 way.join = finish;
+            else
+                memcpy(way.factor, factors[scaled ? 0 : finish], sizeof way.factor);
+            way.scales = ch == asc_s && scaled ? finish : PRODUCT_NO_SCALES;
             if (way.join == PRODUCT_FUSES && !tensor_core_step(way.model))
                 continue;
             n += add_ways(accumulator, way, ways + n);
@@ -413,13 +419,34 @@ static bool carried(const struct product_way *way)
     return way->join == PRODUCT_CARRIES || way->join == PRODUCT_FUSES;
 }
 
+/* A score with what is left of the scales of codes. */
+static float descaled(const struct judge_scratch *s, const struct product_way *way, int i, float sum)
+{
+    const int cols = s->stage[asc_s].cols;
+    if (way->scales == PRODUCT_NO_SCALES)
+        return sum;
+    const float q = factor(way, (float)s->at.by_q[i / cols]), k = factor(way, (float)s->at.by_k[i % cols]);
+    if (way->scales == PRODUCT_BOTH_SCALES)
+        return result(way, sum * result(way, q * k));
+    return way->scales == PRODUCT_Q_THEN_K ? result(way, result(way, sum * q) * k)
+                                           : result(way, result(way, sum * k) * q);
+}
+
 static float finished(const struct judge_scratch *s, const struct product_way *way, int i, float sum)
 {
+    const float scale = factor(way, (float)s->at.times_v);
+    if (way->ch == asc_s)
+        sum = descaled(s, way, i, sum);
     if (way->ch == asc_s)
         return result(way, result(way, sum * factor(way, way->factor[0])) * factor(way, way->factor[1]));
     if (carried(way))
         return sum;
-    return way->join == PRODUCT_ADDS ? result(way, rescaled(s, way, i) + sum) : fused(s, way, i, sum);
+    if (way->join == PRODUCT_SCALE_FMA)
+        return result(way, fmaf(sum, scale, rescaled(s, way, i)));
+    if (way->join >= PRODUCT_SCALE_FMA)
+        sum = result(way, sum * scale);
+    return way->join == PRODUCT_ADDS || way->join == PRODUCT_SCALE_ADDS ? result(way, rescaled(s, way, i) + sum)
+                                                                        : fused(s, way, i, sum);
 }
 
 void product_finish(const struct judge_scratch *s, const struct product *product, const struct product_way *way,

@@ -38,20 +38,32 @@ double product_score(const struct oracle_case *c);
 double product_accumulate(const struct oracle_case *c);
 
 /* One way in which a captured S or U may have come about: the tensor core, and what was done with its result.
-   S: multiplied by two factors, one after the other, each time rounded. U: see enum product_join. */
+   S: multiplied by what is left of the scales of codes, then by two factors, one after the other, each time rounded.
+   U: see enum product_join. */
 struct product_way {
     enum asc_channel ch;
     enum tensor_core model;
     float factor[2];
-    int join, rounds; /* enum product_join, enum product_rounds */
+    int join, rounds, scales; /* enum product_join, enum product_rounds, enum product_scales */
+};
+enum product_scales {
+    PRODUCT_NO_SCALES,
+    PRODUCT_BOTH_SCALES, /* by the product of Q's and K's, rounded */
+    PRODUCT_Q_THEN_K,
+    PRODUCT_K_THEN_Q
 };
 enum product_join {
     PRODUCT_CARRIES, /* the accumulator starts at alpha u_prev, rounded */
     PRODUCT_ADDS,    /* it starts at zero; alpha u_prev is rounded, then added */
     PRODUCT_FMA,     /* it starts at zero, then fma(alpha, u_prev, it) */
-    PRODUCT_FUSES    /* as CARRIES, of an instruction that is made of products from zero and an addition: the compiler
+    PRODUCT_FUSES,   /* as CARRIES, of an instruction that is made of products from zero and an addition: the compiler
                         has fused the rescaling with the first addition, fma(alpha, u_prev, its products), as ptxas
                         does with mma.sync of e4m3 on sm_90 */
+    /* With a scale of V that is left for the product: it starts at zero, then */
+    PRODUCT_SCALE_FMA,   /* fma(it, scale, alpha u_prev rounded) */
+    PRODUCT_SCALE_ADDS,  /* it times the scale, rounded, and alpha u_prev rounded, added */
+    PRODUCT_SCALE_FUSED, /* fma(alpha, u_prev, it times the scale rounded) */
+    PRODUCT_JOINS
 };
 enum product_rounds {
     PRODUCT_WIDE,        /* what is done around the product is done in f32 */
