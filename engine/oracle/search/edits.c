@@ -216,7 +216,8 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
     for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const double b = rule->weight * bias_read(&rule->places, t, tensor, r, col);
+            const double read = bias_read(&rule->places, t, tensor, r, col),
+                         b = rule->weight * (rule->type == DTYPE_COUNT ? read : rule_rounded(rule, read));
             search->operand[i] += b;
             search->loose[i] += fabs(b);
         }
@@ -224,7 +225,7 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
 }
 
 /* A cap tanh(B x / cap) is cap' tanh(x' / cap') with cap' = A cap and x' = A B x: the rule's old_factor is A, its
-   factor A B. */
+   factor A B. limit 1: in its place scores go no further than the cap. */
 bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound)
 {
@@ -252,6 +253,9 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
     }
     edited.c = &c;
     search_formula(search, &edited, &x, want, bound);
+    const double most = rule->limit * t->c->softcap / values_natural_s(&c);
+    for (size_t i = 0; i < sample_cells(t) && most > 0; i++)
+        want[i] = isfinite(want[i]) ? fmax(fmin(want[i], most), -most) : want[i];
     /* The edited case's unit of S is another where it depends on scale or cap: back to the kernel's. */
     const double unit = values_natural_s(&c) / values_natural_s(t->c);
     for (size_t i = 0; i < sample_cells(t) && unit != 1; i++) {
@@ -320,7 +324,16 @@ static void say_times(const struct sample *s, const char *what, double factor, c
 static void say_cap(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     char cap[160] = "", inner[160] = "";
-    const double by = rule->factor / rule->old_factor;
+    const double by = rule->factor / rule->old_factor, of = s->tiles[0].c->softcap;
+    if (rule->limit > 0) {
+        snprintf(out, bytes, "scores are cut off at the soft cap: min(max(x, -cap), cap), not cap tanh(x / cap)");
+        return;
+    }
+    if (fabs(rule->old_factor * of * of - 1) < 1e-6 && rule->factor == 1) {
+        snprintf(out, bytes,
+                 "S = tanh(cap x) / cap, x being the score before the soft cap: cap and 1 / cap are exchanged");
+        return;
+    }
     if (rule->old_factor == 0) {
         constant_say(s->tiles[0].c, rule->factor, inner, sizeof inner);
         snprintf(out, bytes, "the soft cap is not applied%s%s", rule->factor == 1 ? "" : ", and the score is times ",
@@ -375,6 +388,9 @@ void score_say(const struct sample *s, const struct rule *rule, char *out, size_
     char words[96];
     if (rule->bias_of != BIAS_OWN) {
         snprintf(out, bytes, "the attention bias is that of %s", others[rule->bias_of]);
+    } else if (rule->type != DTYPE_COUNT) {
+        rule_rounding(rule, words, sizeof words);
+        snprintf(out, bytes, "the attention bias is %s before it is added", words);
     } else if (rule->weight != 1) {
         say_times(s, "the attention bias", rule->weight, out, bytes);
     } else if (rule->rows.head.kind != MAP_SAME) {

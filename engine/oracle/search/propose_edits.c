@@ -210,9 +210,14 @@ static void propose_cap(struct search *search)
     const struct oracle_case *c = search->sample->tiles[0].c;
     const double scale = codes_plain_scale(c);
     const double factors[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5},
-                 caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5};
+                 caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5, 1 / (c->softcap * c->softcap)};
     if (!(c->softcap > 0))
         return;
+    struct rule cut = rule_new(RULE_SCORE);
+    cut.old_factor = 0;
+    cut.limit = 1;
+    cut.cost = 6;
+    rule_try(search, &cut);
     for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
         for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
             struct rule rule = rule_new(RULE_SCORE);
@@ -360,6 +365,12 @@ static void propose_biases(struct search *search)
     }
     rule.bias_of = BIAS_OWN;
     rule.weight = 1;
+    for (int type = 0; type < 2 && c->bias.data; type++) {
+        rule.type = type ? DTYPE_BF16 : DTYPE_F16;
+        if (rule.type != c->bias.dtype)
+            rule_try(search, &rule);
+    }
+    rule.type = DTYPE_COUNT;
     if (c->bias.data)
         propose_bias_places(search);
     if (c->alibi_slope != 0) {
@@ -479,8 +490,10 @@ static void propose_narrow_sums(struct search *search)
     struct rule rule = rule_new(RULE_SUMMED);
     rule.cost = 9;
     for (int i = 0; i < 4; i++)
-        for (rule.keys.a = 0; rule.keys.a < (is_s ? 1 : BEFORES); rule.keys.a++)
-            for (rule.share = rule.keys.a == BEFORE_ALONE ? all : 1; rule.share < 2 * all; rule.share *= 2) {
+        for (rule.keys.a = 0; rule.keys.a < BEFORES; rule.keys.a++)
+            for (rule.share = rule.keys.a >= BEFORE_ALONE ? all : 1; rule.share < 2 * all; rule.share *= 2) {
+                if (is_s && rule.keys.a != BEFORE_ROUNDED && rule.keys.a != BEFORE_PRODUCTS)
+                    break;
                 rule.type = types[i / 2];
                 rule.cuts = i % 2;
                 if (!rule_is_hopeless(search, &rule))

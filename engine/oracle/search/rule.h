@@ -172,8 +172,8 @@ enum stays {
 enum total { TOTAL_OF_WEIGHTS, TOTAL_OWN, TOTAL_ALONE, TOTALS }; /* alone: the sum is the other row's, no weight is */
 
 /* RULE_SUMMED, of U that is rounded after every so many keys: α u_prev is rounded before products are added, it is
-   added to the first of them, or to their sum; or it alone is rounded. */
-enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND, BEFORE_ALONE, BEFORES };
+   added to the first of them, or to their sum; or it alone is rounded. BEFORE_PRODUCTS: each product is, and no sum. */
+enum before { BEFORE_ROUNDED, BEFORE_ADDED, BEFORE_BEHIND, BEFORE_ALONE, BEFORE_PRODUCTS, BEFORES };
 
 /* RULE_TURNED: the position is that which the rule's map gives of the row's own one, or of its number in the head; of
    the latter counted from 0, from that of the head's first row, or from that of the first key; or of a

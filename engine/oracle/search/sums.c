@@ -86,11 +86,12 @@ static struct interval sum_narrow(const struct rule *rule, struct interval x, co
     for (int k = 0; k < n; k += rule->share) {
         double sum = 0, size = fmax(fabs(x.low), fabs(x.high));
         for (int i = k; i < k + rule->share && i < n; i++) {
-            const double product = a[i] * b[(ptrdiff_t)i * step];
+            const double exact = a[i] * b[(ptrdiff_t)i * step],
+                         product = rule->keys.a == BEFORE_PRODUCTS ? rule_rounded(rule, exact) : exact;
             sum += product;
             size += fabs(product);
         }
-        if (rule->keys.a == BEFORE_ALONE)
+        if (rule->keys.a >= BEFORE_ALONE)
             x = (struct interval){x.low + sum - relative * size, x.high + sum + relative * size};
         else
             x = round_interval(rule, (struct interval){x.low + sum, x.high + sum}, relative * size);
@@ -133,7 +134,7 @@ static bool sum_weights(const struct rule *rule, const struct sample_tile *t, do
         x = sum_narrow(rule, x, t->x.pv_p.value + (ptrdiff_t)r * C, t->x.of[asc_v].value + i % D, D, C);
         if (behind)
             x = (struct interval){x.low + kept - off, x.high + kept + off};
-        take_interval(x, 1, behind || rule->keys.a == BEFORE_ALONE ? BOUND_U : 0, &want[i], &bound[i]);
+        take_interval(x, 1, behind || rule->keys.a >= BEFORE_ALONE ? BOUND_U : 0, &want[i], &bound[i]);
     }
     return true;
 }
@@ -188,7 +189,10 @@ static void say_narrow(const struct sample *s, const struct rule *rule, char *ou
     const int all = is_s ? s->tiles[0].c->head_dim : s->tiles[0].c->bc;
     const char *type = dtype_name(rule->type), *rounded = rule->cuts ? "cut off" : "rounded";
     const char *of = is_s ? "element" : "key";
-    if (!is_s && rule->keys.a == BEFORE_ALONE)
+    if (rule->keys.a == BEFORE_PRODUCTS)
+        snprintf(out, bytes, "each product that %s is summed of is %s to %s, and the sum is not",
+                 channel_label(s->channel), rounded, type);
+    else if (!is_s && rule->keys.a == BEFORE_ALONE)
         snprintf(out, bytes, "U of the tiles before is %s to %s once it is rescaled", rounded, type);
     else if (rule->share >= all && is_s)
         snprintf(out, bytes, "the sum that S is made of is %s to %s before it is scaled", rounded, type);
