@@ -172,6 +172,8 @@ static const char *sentence_of(const struct onset_root *r)
     /* What the kernel read in the place of an input nobody knows. */
     if (r->origin == ORIGIN_UNKNOWN && r->channel <= asc_v)
         return "unknown: its input is finite, and nothing known gives this";
+    if (r->origin == ORIGIN_UNUSED && r->channel > asc_v) /* what was not recorded of a stage before it */
+        return "it is made of memory that holds no row of any sequence";
     return r->origin == ORIGIN_UNKNOWN && !finite ? "unknown: nothing known gives this of its operands"
                                                   : origin_sentence(r->origin);
 }

@@ -225,10 +225,10 @@ static bool is_of_two_values(const struct trace *t, const struct trace_event *e,
     return of_probe && is_at_probe(t, e, made_of(ch) | 1u << ch);
 }
 
-static const struct trace_event *race_of_probe(const struct trace *t, enum asc_channel ch)
+static const struct trace_event *event_of_probe(const struct trace *t, enum event_kind kind, enum asc_channel ch)
 {
     for (size_t i = 0; i < t->info.n_events; i++)
-        if (t->info.events[i].kind == EVENT_PROBE_RACE && is_at_probe(t, &t->info.events[i], 1u << ch))
+        if (t->info.events[i].kind == kind && is_at_probe(t, &t->info.events[i], 1u << ch))
             return &t->info.events[i];
     return NULL;
 }
@@ -358,43 +358,63 @@ static bool is_right(const struct summary *s, enum asc_channel ch)
     return s->stage[ch].judged_global > 0 && s->stage[ch].bad_global == 0;
 }
 
+/* What has spoiled the record of an operand of this stage; *of: which. NULL: nothing. */
+static const struct trace_event *event_of_operand(const struct trace *t, enum asc_channel ch, enum asc_channel *of)
+{
+    static const enum event_kind kinds[] = {EVENT_PROBE_RACE, EVENT_COPIES_DIFFER};
+    for (int i = 0; i < 2 * ASC_CHANNELS; i++) {
+        *of = (enum asc_channel)(i % ASC_CHANNELS);
+        const struct trace_event *e = made_of(ch) >> *of & 1 ? event_of_probe(t, kinds[i / ASC_CHANNELS], *of) : NULL;
+        if (e)
+            return e;
+    }
+    return NULL;
+}
+
+/* Whether all that is made of it is right by the inputs. */
+static bool is_used_right(const struct summary *summary, enum asc_channel ch)
+{
+    for (int other = 0; other < ASC_CHANNELS; other++)
+        if (made_of((enum asc_channel)other) >> ch & 1 && summary->stage[other].judged_global &&
+            !is_right(summary, (enum asc_channel)other))
+            return false;
+    return true;
+}
+
 int reports_misrecorded(const struct summary *summary, const struct trace *t, enum asc_channel ch, char *out,
                         size_t bytes)
 {
-    const unsigned long long bad = summary->stage[ch].bad_local, all = summary->stage[ch].elements,
-                             off = summary->stage[ch].bad_global;
-    const char *name = channel_label(ch), *of = "";
-    const struct trace_event *own = race_of_probe(t, ch), *found = own, *race = own ? of_probe(t, own) : NULL;
-    bool used_right = true;
-    char lines[160], races[160] = "";
-    for (int other = 0; other < ASC_CHANNELS; other++) {
-        used_right = used_right && (!(made_of((enum asc_channel)other) >> ch & 1) ||
-                                    summary->stage[other].judged_global == 0 || is_right(summary, other));
-        if (made_of(ch) >> other & 1 && !found && (found = race_of_probe(t, (enum asc_channel)other))) {
-            race = of_probe(t, found);
-            of = channel_label((enum asc_channel)other);
-        }
-    }
-    if (!found || (race == found && !(own ? used_right : off == 0)))
+    const struct stage_summary *stage = &summary->stage[ch];
+    const unsigned long long bad = stage->bad_local, all = stage->elements, off = stage->bad_global;
+    const struct trace_event *own = event_of_probe(t, EVENT_PROBE_RACE, ch);
+    const bool used_right = is_used_right(summary, ch);
+    enum asc_channel operand = ch;
+    const struct trace_event *found = own ? own : event_of_operand(t, ch, &operand),
+                             *race = found ? of_probe(t, found) : NULL;
+    const char *name = channel_label(ch), *of = channel_label(operand);
+    char lines[160], races[160] = "", why[220];
+    if (!found || (race == found && !(own ? used_right : is_right(summary, ch))))
         return 0;
     event_lines(found, 1, lines, sizeof lines);
     event_lines(race, 1, races, sizeof races);
+    snprintf(why, sizeof why,
+             found->kind == EVENT_PROBE_RACE ? "its probe reads what another thread writes, without synchronization, %s"
+                                             : "threads hold different copies of it, %s",
+             lines);
     if (own)
-        snprintf(out, bytes,
-                 "%s was recorded otherwise than %s in %llu of %llu elements: its probe reads what another thread "
-                 "writes, without synchronization, %s%s%s",
-                 name, used_right ? "it was used" : "it should be", bad, all, lines,
+        snprintf(out, bytes, "%s was recorded otherwise than %s in %llu of %llu elements: %s%s%s", name,
+                 used_right ? "it was used" : "it should be", bad, all, why,
                  used_right ? "" : "; so does the kernel: a race at ", used_right ? "" : races);
     else if (off == 0)
-        snprintf(out, bytes,
-                 "%s is right by the inputs; in %llu of %llu elements it does not follow from %s as that was recorded: "
-                 "its probe reads what another thread writes, without synchronization, %s",
-                 name, bad, all, of, lines);
+        snprintf(
+            out, bytes,
+            "%s is right by the inputs; in %llu of %llu elements it does not follow from %s as that was recorded: %s",
+            name, bad, all, of, why);
     else
         snprintf(out, bytes,
                  "%s is wrong by the inputs in %llu of %llu elements: a race at %s; it is not judged by %s as that was "
-                 "recorded: its probe reads what another thread writes, without synchronization, %s",
-                 name, off, (unsigned long long)summary->stage[ch].judged_global, races, of, lines);
+                 "recorded: %s",
+                 name, off, (unsigned long long)stage->judged_global, races, of, why);
     return 1 + (int)((own || off == 0 ? found : race) - t->info.events);
 }
 

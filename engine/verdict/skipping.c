@@ -104,6 +104,28 @@ static bool begins_inside(const struct q_tile *q, int kv)
     return kv * q->c->bc >= schedule_range(q->c, 0).first;
 }
 
+/* As where all threads are asked, not any of them: rows behind the last one see nothing. */
+static bool all_take_part(const struct q_tile *q, int kv)
+{
+    const struct oracle_case *c = q->c;
+    int rows = 0, keys = 0;
+    for (int r = 0; r < c->in_q.rows; r++)
+        rows += schedule_keys_of(c, r, kv) > 0;
+    for (int key = kv * c->bc; key < (kv + 1) * c->bc && key < c->kv_len; key++) {
+        bool seen = false;
+        for (int r = 0; r < c->in_q.rows && !seen; r++)
+            seen = schedule_shows(c, r, key);
+        keys += seen;
+    }
+    return rows == c->br && keys == c->bc;
+}
+
+static bool begins_before_the_keys_end(const struct q_tile *q, int kv)
+{
+    (void)kv;
+    return (int64_t)q->c->q_tile * q->c->br < q->c->kv_len;
+}
+
 static bool has_left_side(const struct asc_problem *p)
 {
     return p->window_left >= 0;
@@ -124,7 +146,8 @@ static bool has_sequences(const struct asc_problem *p)
     return p->batch > 1;
 }
 
-/* Tiles for which it does not hold are left out. The last two say where, and not why. Where may_be() is false there is
+/* Tiles for which it does not hold are left out. Two before the last say where, and not why; the last holds of many
+   others' tiles too. Where may_be() is false there is
    nothing of what a rule speaks of. */
 static const struct {
     bool (*visits)(const struct q_tile *q, int kv);
@@ -136,17 +159,19 @@ static const struct {
     {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side},
     {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL},
     {by_first_keys, "the loop goes by the first 32 keys of a tile alone", NULL},
-    {by_longest, "the loop ends where rows would with the diagonal of the longest lengths", has_diagonal},
-    {by_top_left, "the loop ends where rows would with a diagonal that begins at key 0", has_diagonal},
+    {by_longest, "the loop goes by the diagonal of the longest lengths", has_diagonal},
+    {by_top_left, "the loop goes by a diagonal that begins at key 0", has_diagonal},
     {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences},
     {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences},
     {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL},
     {before_a_gap, "the loop ends at the first tile that no row sees", NULL},
     {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole",
      has_left_side},
+    {begins_before_the_keys_end, "no block works on q tiles whose first row is no number of a key", NULL},
     {not_the_first, "the first tile that a q tile sees is missing", NULL},
-    {not_the_last, "the last tile that a q tile sees is missing", NULL}};
-enum { RULES = sizeof rules / sizeof rules[0], PLACES = 2, MOST = 3 };
+    {not_the_last, "the last tile that a q tile sees is missing", NULL},
+    {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL}};
+enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3 };
 
 enum { NO_SPLIT = -1, OTHER_SPLITS = -2 };
 
@@ -202,6 +227,10 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
             return -1;
     for (int i = 0; i < RULES; i++)
         n += holds[i];
+    if (holds[RULES - 1] && (n > 1 || lost >= 0)) {
+        holds[RULES - 1] = false;
+        n--;
+    }
     for (int i = RULES - PLACES; i < RULES && n > MOST; i++) {
         n -= holds[i];
         holds[i] = false;

@@ -476,7 +476,8 @@ static int note_end(const struct explaining *e, int *all_empty)
         note_at(e, OPERAND_L, asc_l, last, 0);
         if (e->root->channel == asc_o)
             note_at(e, OPERAND_U, asc_u, last, e->root->col);
-    } else if (splits == 0) {
+    } else if (splits == 0 && (e->c->kv_splits <= 1 || schedule_keys(e->c, e->root->row) == 0)) {
+        /* What is merged of tiles that nobody visited is not known. */
         note(e->root, OPERAND_L, 0);
         note(e->root, OPERAND_U, 0);
     }

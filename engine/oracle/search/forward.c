@@ -412,6 +412,12 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
     search_formula(search, t, &x, want, bound);
     for (size_t i = 0; i < sample_cells(t) && rescales; i++) /* powers take a few roundings */
         bound[i] += 4 * steps * BOUND_U * fabs(want[i]) + t->bound[i];
+    /* Where α is 0 a weight times it is one that is left out: nothing tells them apart. */
+    for (size_t i = 0; i < sample_cells(t) && rule->new_power != 0; i++)
+        if (alpha[i / (size_t)t->cols] == 0) {
+            want[i] = NAN;
+            bound[i] = INFINITY;
+        }
     return true;
 }
 

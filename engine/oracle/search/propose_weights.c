@@ -485,6 +485,23 @@ static void try_ends(struct search *search, const struct end *ends, size_t n, in
         rule_try(search, &rule);
 }
 
+/* Up to the last key that the first row of so many sees, as a warp may ask it alone, in groups of so many keys. */
+static void propose_first_reach(struct search *search)
+{
+    static const int units[] = {1, 32, 16, 8};
+    const int br = search->sample->tiles[0].c->br;
+    for (int low = 3; 1 << low <= br; low++)
+        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+            struct rule rule = rule_new(RULE_REACH);
+            rule.map = map_of_bits(map_bits_for(br));
+            for (int bit = 0; bit < low; bit++)
+                rule.map.row[bit] = 0;
+            rule.share = units[i];
+            rule.cost = 8;
+            rule_try(search, &rule);
+        }
+}
+
 static void propose_reach(struct search *search)
 {
     const struct sample *s = search->sample;
@@ -507,7 +524,8 @@ static void propose_reach(struct search *search)
             any |= keys > 0 ? keys : 0;
         }
     }
-    if (n < LEAST_ENDS)
+    propose_first_reach(search);
+    if (n < LEAST_ENDS || search->best.kind != RULE_NONE)
         return;
     try_ends(search, ends, n, any & -any, 0);
     if (bits && search->best.kind == RULE_NONE)
