@@ -199,6 +199,16 @@ void propose_elements(struct search *search, enum asc_channel operand)
     rule.rows.span = 1;
     rule.guess = true;
     rule.map = (struct map){.kind = MAP_BITS, .bits = bits};
+    /* Columns of which a bit is 0, as one panel is read in the place of two; or is flipped. */
+    for (int i = 0; i < 2 * cols; i++) {
+        struct rule one = rule;
+        one.map = map_of_bits(bits);
+        one.map.row[i / 2] = i % 2 ? one.map.row[i / 2] : 0;
+        one.map.flip = i % 2 ? 1u << i / 2 : 0;
+        one.cost = 7 + log2(cols);
+        if (makes_difference(t, &one))
+            rule_try(search, &one);
+    }
     for (int i = 0; i < cols; i++)
         for (int j = cols; j < bits; j++) {
             try_moves(search, t, rule, 2, (const int[][2]){{i, j}, {j, i}});

@@ -304,7 +304,9 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
                 f->paged ? " within a page" : ", as in another layout");
     } else if (map->kind == MAP_DESCRIBED) {
         map_descriptor(map, words, sizeof words);
-        say_add(out, bytes, " what is read of the swizzle of 128 bytes with %s", words);
+        /* Steps alone give the same pieces under any swizzle: it is addresses that are swizzled. */
+        const bool steps = strncmp(words, "k steps", 7) == 0 && !strstr(words, "rows") && !strstr(words, "swizzle");
+        say_add(out, bytes, " what is read %swith %s", steps ? "" : "of the swizzle of 128 bytes ", words);
     } else if (map->kind == MAP_PANELS) {
         say_add(out, bytes, " panels of %d elements that lie %d rows apart and are read %d apart",
                 MAP_PANEL_PIECES * unit, map->bits, map->b);
