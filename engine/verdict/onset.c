@@ -282,8 +282,11 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
         if (event)
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
+        const int key = f->first.kv * t->plan.bc + f->row;
         if (is_padding(f, &root->root))
-            snprintf(unknown, bytes, "its padding is NaN or infinite; 0 times that makes U NaN");
+            snprintf(unknown, bytes, "%s NaN or infinite; 0 times that makes U NaN%s%s",
+                     key >= asc_kv_len(&t->problem, trace_slot_place(t, f->first.slot)[0]) ? "its padding is" : "it is",
+                     f->place[0] ? "; wrong" : "", f->place);
         else
             snprintf(unknown, bytes, "%s begins here, %s%s%s", onset_value_word(root->root.value), reason,
                      f->place[0] ? "; wrong" : "", f->place);

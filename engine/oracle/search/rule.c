@@ -123,7 +123,10 @@ static void weigh_tile(const struct search *search, const struct rule *rule, int
         for (int k = 0; k < across; k++) {
             const int r = by_col ? k : line, col = by_col ? line : k;
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
-            w->wrong += t->cell[i] == CELL_WRONG && labels[i] != LABEL_SILENT;
+            /* A zero elsewhere than the rule holds is not what it gives. */
+            w->wrong += t->cell[i] == CELL_WRONG &&
+                        (labels[i] != LABEL_SILENT ||
+                         (is_zero_by_chance(rule, t->got[i]) && !region_holds(&rule->region, t, r, col)));
             if (labels[i] == LABEL_SILENT || !region_holds(&rule->region, t, r, col))
                 continue;
             w->told++;

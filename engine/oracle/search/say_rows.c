@@ -343,7 +343,7 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
                 other ? tensor : "its", other ? "" : " tile", f->lie, f->read);
         return;
     }
-    if (!other && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME) {
+    if (!other && rule->map.kind == MAP_SAME && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME && !f->by_query) {
         say_add(out, bytes, "it is made of the %s that the launch was given, not of the one that was captured",
                 operand);
         return;
