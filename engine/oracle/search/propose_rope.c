@@ -14,7 +14,7 @@ static struct rule plain(const struct search *search, enum asc_channel operand)
     struct rule rule = rule_new(RULE_TURNED);
     const struct oracle_case *c = search->sample->tiles[0].c;
     rule.rows.operand = operand;
-    rule.turned = (struct turned){.by = c->rope, .angles = c->rope.kind, .times = 1};
+    rule.turned = (struct turned){.by = c->rope, .angles = c->rope.kind, .signs = c->rope.kind, .times = 1};
     rule.cost = 3;
     return rule;
 }
@@ -99,8 +99,12 @@ static void try_variants(struct search *search, enum asc_channel operand)
         struct rule rule = own;
         rule.turned.by.kind = i & 1 ? other : own.turned.by.kind;
         rule.turned.angles = i & 2 ? other : own.turned.by.kind;
+        rule.turned.signs = rule.turned.by.kind;
         try_if_any(search, &rule);
     }
+    struct rule signs = own;
+    signs.turned.signs = other;
+    try_if_any(search, &signs);
     try_dims(search, &own);
     try_bases(search, &own);
 }
@@ -247,7 +251,8 @@ void propose_rope(struct search *search)
             continue;
         struct rule rule = plain(search, operands[i]);
         try_positions(search, rule);
-        rule.turned.by.kind = rule.turned.angles = c->rope.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
+        rule.turned.by.kind = rule.turned.angles = rule.turned.signs =
+            c->rope.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
         rule.cost += 2;
         if (!search_is_settled(search))
             try_positions(search, rule);

@@ -193,6 +193,7 @@ struct turned {
     enum dtype narrow_type;
     enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
     int angles;       /* enum asc_rope: whose pairs the angles are counted by */
+    int signs;        /* enum asc_rope: by whose pairs an element is the first or the second of its own */
     double times;     /* how often; 0: it is not; -1: the other way */
     int quarters;     /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
     int pitch;        /* of the table, in angles; 0: its own, or no table at all */

@@ -55,7 +55,8 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
                          s = narrow ? bound_round(how->narrow_type, both[1]) : both[1];
             const int partner = partner_of(how, d, pair[!k], n);
             const double other = partner < n ? (how->reuse && turn ? out : x)[partner] : NAN;
-            out[d] = x[d] * c + (k ? 1 : -1) * other * s;
+            const bool second = how->signs == how->by.kind ? k : how->signs == ASC_ROPE_HALF ? d >= pairs : d % 2;
+            out[d] = x[d] * c + (second ? 1 : -1) * other * s;
         }
     }
 }
@@ -219,6 +220,11 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     if (how->angles != how->by.kind) {
         SAY("%s with the angles of the other pairing: element d has that of pair %s", and,
             how->angles == ASC_ROPE_HALF ? "d mod (rope_dim / 2)" : "d / 2");
+        and = ",";
+    }
+    if (how->signs != how->by.kind) {
+        SAY("%s with the sine's sign by the other pairing: an element is taken for the second one of its pair by %s",
+            and, how->signs == ASC_ROPE_HALF ? "its half" : "its parity");
         and = ",";
     }
     if (how->by.dim != own->dim) {
