@@ -525,10 +525,10 @@ static void propose_reach(struct search *search)
         }
     }
     propose_first_reach(search);
-    if (n < LEAST_ENDS || search->best.kind != RULE_NONE)
+    if (n < LEAST_ENDS || search_is_settled(search))
         return;
     try_ends(search, ends, n, any & -any, 0);
-    if (bits && search->best.kind == RULE_NONE)
+    if (bits && !search_is_settled(search))
         try_ends(search, ends, n, any & -any, bits);
 }
 
