@@ -208,26 +208,32 @@ void simt_sign(uint32_t *writers, uint32_t element, uint32_t number, uint32_t li
             shown << ASC_WRITER_NUMBER | (line & 1023u) << ASC_WRITER_LINE | (thread & 1023u);
 }
 
+/* Whether it has been told that two blocks record this thread's q tile, or may not be told any more; tell: it is now.
+ */
+static bool is_told(const struct fiber *self, bool tell)
+{
+    pthread_mutex_lock(&lock);
+    bool fresh = n_told < TOLD;
+    for (int i = 0; i < n_told && fresh; i++)
+        fresh = told[i][0] != self->batch || told[i][1] != self->head || told[i][2] != self->q_tile;
+    if (fresh && tell)
+        memcpy(told[n_told++], (const int32_t[3]){self->batch, self->head, self->q_tile}, sizeof told[0]);
+    pthread_mutex_unlock(&lock);
+    return !fresh;
+}
+
 static void two_recorders(int channel)
 {
     const struct fiber *self = simt_tls.self;
-    bool fresh = self != NULL;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < n_told && fresh; i++)
-        fresh = told[i][0] != self->batch || told[i][1] != self->head || told[i][2] != self->q_tile;
-    fresh = fresh && n_told < TOLD;
-    if (fresh)
-        memcpy(told[n_told++], (const int32_t[3]){self->batch, self->head, self->q_tile}, sizeof told[0]);
-    pthread_mutex_unlock(&lock);
-    if (!fresh)
+    if (!self || is_told(self, true))
         return;
-    char text[192], tile[32] = "";
+    char text[192], tile[40] = "";
     if (channel_per_kv((enum asc_channel)channel) && self->visited)
-        snprintf(tile, sizeof tile, "kv tile %d of ", (int)self->visited - 1);
+        snprintf(tile, sizeof tile, ", first in kv tile %d", (int)self->visited - 1);
     snprintf(text, sizeof text,
-             "%sq tile %d of batch %d, head %d is recorded by two blocks, with different values: what stands there is "
+             "q tile %d of batch %d, head %d is recorded by two blocks%s, with different values: what stands there is "
              "of both",
-             tile, self->q_tile, self->batch, self->head);
+             self->q_tile, self->batch, self->head, tile);
     struct simt_report r = {.kind = EVENT_TWO_RECORDERS, .text = text, .times = 1};
     report_send(&r, self);
 }
@@ -253,6 +259,7 @@ void simt_two_values(int channel, int recorders, int dtype, const void *there, c
     }
     if (!(recorders & (SIMT_SAME_BLOCK | SIMT_OTHER_LAUNCH)) || atomic_load(&said[copies]) >> channel & 1 ||
         (copies && !is_beyond_rounding(dtype, there, value)) ||
+        (simt_tls.self && is_told(simt_tls.self, false)) || /* what stands there is another block's */
         atomic_fetch_or(&said[copies], 1u << channel) >> channel & 1)
         return;
     const struct fiber *self = simt_tls.self;
