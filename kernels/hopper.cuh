@@ -176,6 +176,11 @@ template <int row_bytes = 128> __device__ __forceinline__ uint64_t matrix(uint32
     return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | static_cast<uint64_t>(panel >> 4) << 16 |
            static_cast<uint64_t>(8 * row_bytes >> 4) << 32 | static_cast<uint64_t>(128 / row_bytes) << 62;
 }
+// The one that begins so many bytes behind it. Addresses end below the upper half of the descriptor: one addition.
+__device__ __forceinline__ uint64_t behind(uint64_t matrix, int bytes)
+{
+    return (matrix & 0xFFFFFFFF00000000) | static_cast<uint32_t>(matrix + (bytes >> 4));
+}
 
 #define HOPPER_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define HOPPER_D16(i) HOPPER_D4(i), HOPPER_D4(i + 4), HOPPER_D4(i + 8), HOPPER_D4(i + 12)
