@@ -176,6 +176,7 @@ template <int row_bytes = 128> __device__ __forceinline__ uint64_t matrix(uint32
     return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | static_cast<uint64_t>(panel >> 4) << 16 |
            static_cast<uint64_t>(8 * row_bytes >> 4) << 32 | static_cast<uint64_t>(128 / row_bytes) << 62;
 }
+
 // The one that begins so many bytes behind it. Addresses end below the upper half of the descriptor: one addition.
 __device__ __forceinline__ uint64_t behind(uint64_t matrix, int bytes)
 {

@@ -140,8 +140,8 @@ template <class S> __device__ __forceinline__ void produce(const Fp8Params &p, S
     }
 }
 
-// What a lane of such a warp loads and stores of the first piece of a tile, 32 keys of 64 columns; of another piece it
-// is as far from there as the piece is, but for the chunk, which is exchanged by the row alone.
+// Where a lane of a warp that turns V loads and stores in the first piece of a tile, 32 keys of 64 columns. In another
+// piece it is as many rows further, and in a chunk whose number differs by an exclusive or.
 template <class S> struct Turner {
     uint32_t loads[4], store, even, odd;
     __device__ __forceinline__ explicit Turner(unsigned lane)
