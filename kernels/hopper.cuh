@@ -97,6 +97,18 @@ __device__ __forceinline__ void store_there(uint32_t to, float x, float y, uint3
                  : "memory");
 }
 
+// Launches that follow each other on a stream, where the later one says that it may begin early (launch_early): it is
+// begun once every block of the earlier one has allowed it or ended. The one who waits sees all that the launches
+// before wrote; who neither reads nor writes memory of theirs before needs no wait. Elsewhere both do nothing.
+__device__ __forceinline__ void wait_for_launches_before()
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+__device__ __forceinline__ void allow_next_launch()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 __device__ __forceinline__ void prefetch(const CUtensorMap *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -163,6 +175,12 @@ template <int row_bytes = 128> __device__ __forceinline__ uint64_t matrix(uint32
     static_assert(row_bytes == 128 || row_bytes == 64);
     return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | static_cast<uint64_t>(panel >> 4) << 16 |
            static_cast<uint64_t>(8 * row_bytes >> 4) << 32 | static_cast<uint64_t>(128 / row_bytes) << 62;
+}
+
+// The one that begins so many bytes behind it. Addresses end below the upper half of the descriptor: one addition.
+__device__ __forceinline__ uint64_t behind(uint64_t matrix, int bytes)
+{
+    return (matrix & 0xFFFFFFFF00000000) | static_cast<uint32_t>(matrix + (bytes >> 4));
 }
 
 #define HOPPER_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -308,6 +326,26 @@ template <class P> const char *hopper_params(const asc_problem *problem, int hea
         !map_of(&p->v_map, p->v, head_dim, p->kv_len, p->kv_heads, problem->batch, p->kv_strides, bc))
         return "the driver makes no tensor map of these arrays";
     return NULL;
+}
+
+// Launches a kernel that waits for the launches before by itself.
+template <class... P>
+const char *launch_early(void (*kernel)(P...), dim3 blocks, int threads, int bytes, void *stream, const P &...p)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = bytes;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &early;
+    config.numAttrs = 1;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaGetLastError();
+    const cudaError_t status = cudaLaunchKernelEx(&config, kernel, p...);
+    return status == cudaSuccess ? nullptr : cudaGetErrorString(status);
 }
 
 inline const char *hopper_plan(const asc_problem *problem, asc_plan *plan, int br, int bc, int threads)

@@ -7,6 +7,9 @@
 // columns 2 g and 2 g + 1 of keys 2 t and 2 t + 1 (g = lane / 4, t = lane % 4), and of the same keys 8 further; prmt
 // picks the four bytes of a column; stmatrix stores the words of four lanes, sixteen keys of a column, as a row.
 //
+// Consumers get along with a tile in about 2000 cycles. So a turner makes its addresses once, not for each load, and
+// has four loads under way before the first is stored.
+//
 // In a turned tile every sixteen keys stand in the order 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15: in that order a lane's
 // weights, columns 2 t, 2 t + 1 of two accumulators of eight, fill a register of the A operand as they stand. Rows are
 // columns of V, which may have any order as well, since U's columns follow it: of every sixteen, row 8 j + 2 t + e is
@@ -18,8 +21,10 @@
 // added to U in f32 with its scale; wgmma keeps 13 bits behind the point in sums of codes, so that this is the more
 // precise one, too. With BLOCKS=0, as it is built, a head has one scale, and wgmma adds to U itself.
 //
-// Two consumers x 64 rows, 128 keys a tile, 2 stages, turns as in hopper_large. Of a stage, K, V and turned V have two
-// barriers each, full and free, as there; who turns V has it as a consumer, and turned V as a producer.
+// Two consumers x 64 rows, 128 keys a tile, 2 stages, turns as in hopper_large. Q goes into registers, sixteen a lane
+// at D = 128: products then read half as much from shared memory, and its tile is free for the next q tile at once.
+// With BLOCKS=1, whose tile's P V has registers of its own, there is no room for it. Of a stage, K, V and turned V have
+// two barriers each, full and free, as there; who turns V has it as a consumer, and turned V as a producer.
 //
 // Shared memory in bytes, from the first multiple of 1024 on, D 64 / 128:
 //     q       [128][D] e4m3              8192   16384
@@ -28,7 +33,8 @@
 //     turned  [2 stages][D][128 keys]   16384   32768
 //     barriers                            256     256
 //
-// Limits: precision, three bits of P and V; the exponential, of which there is as much as in f16.
+// Limits: precision, three bits of P and V. Maxima, exponentials and sums are as many as in f16; products alone are
+// faster, and V must be turned besides.
 
 #include "hopper.cuh"
 
@@ -58,8 +64,8 @@ struct Fp8Params : HopperParams<Code, __half> {
 template <int head_dim> struct Shape {
     static constexpr int D = head_dim, WARPGROUPS = 2, BR = 64 * WARPGROUPS, BC = 128, STAGES = 2;
     static constexpr int CONSUMER_THREADS = 128 * WARPGROUPS, THREADS = CONSUMER_THREADS + 128;
-    static constexpr int FOR_PRODUCER = 40, FOR_CONSUMER = 232;   // registers, as in hopper_large
-    static constexpr int TURNERS = 3, UNITS = BC / 32 * (D / 16); // warps, and pieces of a tile that they turn
+    static constexpr int FOR_PRODUCER = 40, FOR_CONSUMER = 232;    // registers, as in hopper_large
+    static constexpr int TURNERS = 3, PIECES = BC / 32 * (D / 64); // warps, and pieces of a tile that they turn
     static constexpr int Q_BYTES = BR * D, TILE_BYTES = BC * D;
     static constexpr int Q = 0, TILES = Q + Q_BYTES, BARRIERS = TILES + 3 * STAGES * TILE_BYTES;
     static constexpr int BYTES = BARRIERS + 256 + 1024; // to a multiple of 1024
@@ -80,17 +86,17 @@ template <int head_dim> struct Shape {
 };
 
 // Where an element of a tile of Q, K or V stands, and in a turned tile of V column `col` of key `key`.
-template <int D> __device__ __forceinline__ int place_of(int row, int col)
+template <int D> __device__ __forceinline__ unsigned place_of(unsigned row, unsigned col)
 {
     return row * D + (col / 16 ^ row / (128 / D) % (D / 16)) * 16 + col % 16;
 }
-__device__ __forceinline__ int row_of_column(int col)
+__device__ __forceinline__ unsigned row_of_column(unsigned col)
 {
     return col / 16 * 16 + col / 2 % 2 * 8 + col / 4 % 4 * 2 + col % 2;
 }
-__device__ __forceinline__ int turned_place(int key, int col)
+__device__ __forceinline__ unsigned turned_place(unsigned key, unsigned col)
 {
-    const int row = row_of_column(col), in_chunk = key / 2 % 4 * 4 + key / 8 % 2 * 2 + key % 2;
+    const unsigned row = row_of_column(col), in_chunk = key / 2 % 4 * 4 + key / 8 % 2 * 2 + key % 2;
     return row * 128 + (key / 16 ^ row % 8) * 16 + in_chunk;
 }
 
@@ -98,9 +104,11 @@ __device__ __forceinline__ int turned_place(int key, int col)
 __device__ __forceinline__ uint32_t four(float x0, float x1, float x2, float x3)
 {
     uint16_t low, high;
+    uint32_t all;
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;\n" : "=h"(low) : "f"(x1), "f"(x0));
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;\n" : "=h"(high) : "f"(x3), "f"(x2));
-    return low | static_cast<uint32_t>(high) << 16;
+    asm("mov.b32 %0, {%1, %2};" : "=r"(all) : "h"(low), "h"(high));
+    return all;
 }
 
 // All that the producer thread does.
@@ -132,21 +140,42 @@ template <class S> __device__ __forceinline__ void produce(const Fp8Params &p, S
     }
 }
 
-// Keys 32 y .. 32 y + 31 of columns 16 x .. 16 x + 15, by a warp.
-template <class S> __device__ __forceinline__ void turn(uint32_t from, uint32_t to, int x, int y, int lane)
-{
-    const int of_eight = lane % 8, matrix = lane / 8, odd = lane / 4 % 2;
-    uint32_t pairs[4], words[4];
-    load_matrices_transposed(pairs, from + place_of<S::D>(32 * y + lane, 16 * x));
+// Where a lane of a warp that turns V loads and stores in the first piece of a tile, 32 keys of 64 columns. In another
+// piece it is as many rows further, and in a chunk whose number differs by an exclusive or.
+template <class S> struct Turner {
+    uint32_t loads[4], store, even, odd;
+    __device__ __forceinline__ explicit Turner(unsigned lane)
+    {
+        const unsigned of_eight = lane % 8, matrix = lane / 8;
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        words[i] = __byte_perm(pairs[i / 2 * 2], pairs[i / 2 * 2 + 1], i % 2 == odd ? 0x6420 : 0x7531);
-    store_matrices(to + turned_place(32 * y + matrix / 2 * 16, 16 * x + 2 * of_eight + (of_eight + matrix) % 2), words);
-}
+        for (int n = 0; n < 4; n++)
+            loads[n] = place_of<S::D>(lane, 16 * n);
+        store = turned_place(matrix / 2 * 16, 2 * of_eight + (of_eight + matrix) % 2);
+        even = lane / 4 % 2 ? 0x7531 : 0x6420;
+        odd = lane / 4 % 2 ? 0x6420 : 0x7531;
+    }
+    // Keys 32 y .. 32 y + 31 of columns 64 x .. 64 x + 63.
+    __device__ __forceinline__ void turn(uint32_t from, uint32_t to, unsigned x, unsigned y) const
+    {
+        uint32_t pairs[4][4];
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+            load_matrices_transposed(pairs[n], from + 32 * y * S::D + (loads[n] ^ 64 * x));
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            uint32_t words[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                words[i] = __byte_perm(pairs[n][i / 2 * 2], pairs[n][i / 2 * 2 + 1], i % 2 ? odd : even);
+            store_matrices(to + (64 * x + 16 * n) * 128 + (store ^ 32 * y), words);
+        }
+    }
+};
 
 // All that a warp does that turns tiles of V.
-template <class S> __device__ __forceinline__ void turn_tiles(const Fp8Params &p, S shared, int turner, int lane)
+template <class S> __device__ __forceinline__ void turn_tiles(const Fp8Params &p, S shared, int warp, int lane)
 {
+    const Turner<S> turner(lane);
     int n = 0;
     for (int round = 0; round * gridDim.x < p.work; round++) {
         const Item<S> item(p, round);
@@ -154,9 +183,9 @@ template <class S> __device__ __forceinline__ void turn_tiles(const Fp8Params &p
             const int stage = n % S::STAGES, parity = n / S::STAGES & 1;
             wait(shared.full(OF_V, stage), parity);
             wait(shared.free(OF_TURNED, stage), parity ^ 1);
-            for (int unit = turner; unit < S::UNITS; unit += S::TURNERS)
-                turn<S>(shared.tile(OF_V, stage), shared.tile(OF_TURNED, stage), unit % (S::D / 16), unit / (S::D / 16),
-                        lane);
+            for (unsigned piece = warp; piece < S::PIECES; piece += S::TURNERS)
+                turner.turn(shared.tile(OF_V, stage), shared.tile(OF_TURNED, stage), piece % (S::D / 64),
+                            piece / (S::D / 64));
             fence_async();
             __syncwarp();
             if (lane == 0) {
@@ -207,31 +236,36 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
     float s[BC / 2], u[D / 2], m[2], l[2], alpha[2];
     float of_tile[BLOCKS ? D / 2 : 1];
     uint32_t weights[BC / 8];
+    [[maybe_unused]] uint32_t q_codes[D / 8];
 
     const auto begin_scores = [&](int stage) {
-        const uint32_t sq = shared.tile(OF_Q, 0) + warpgroup * 64 * D, sk = shared.tile(OF_K, stage);
+        const uint64_t sk = matrix<D>(shared.tile(OF_K, stage));
+        [[maybe_unused]] const uint64_t sq = matrix<D>(shared.tile(OF_Q, 0) + warpgroup * 64 * D);
         wgmma_begin();
 #pragma unroll
         for (int d = 0; d < D / 32; d++)
-            multiply<Code>(s, matrix<D>(sq + d * 32), matrix<D>(sk + d * 32), d > 0);
+            if constexpr (BLOCKS)
+                multiply<Code>(s, behind(sq, d * 32), behind(sk, d * 32), d > 0);
+            else
+                multiply<Code>(s, q_codes + 4 * d, behind(sk, d * 32), d > 0);
         wgmma_commit();
     };
     const auto begin_output = [&](int stage) {
+        const uint64_t sv = matrix(shared.tile(OF_TURNED, stage));
         wgmma_begin();
 #pragma unroll
         for (int k = 0; k < BC / 32; k++) {
-            const uint64_t sv = matrix(shared.tile(OF_TURNED, stage) + k * 32);
             if constexpr (BLOCKS)
-                multiply<Code>(of_tile, weights + 4 * k, sv, k > 0);
+                multiply<Code>(of_tile, weights + 4 * k, behind(sv, k * 32), k > 0);
             else
-                multiply<Code>(u, weights + 4 * k, sv, true);
+                multiply<Code>(u, weights + 4 * k, behind(sv, k * 32), true);
         }
         wgmma_commit();
     };
     if (warpgroup == 1)
         barrier_arrive<S::CONSUMER_THREADS>(1);
 
-    int used = 0, n = 0;
+    unsigned used = 0, n = 0;
     for (int round = 0; round * gridDim.x < p.work; round++) {
         const Item<S> item(p, round);
         if (!item.is_there)
@@ -338,6 +372,15 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
             wait(shared.full(OF_Q, 0), used & 1);
             ASC_RECORD_SHARED_BY(q, 0, r, BR, c, D, threadIdx.x, S::CONSUMER_THREADS, consumers_agree<S>(),
                                  tile(shared.tile(OF_Q, 0))[place_of<D>(r, c)]);
+            if constexpr (!BLOCKS) {
+#pragma unroll
+                for (int d = 0; d < D / 32; d++)
+                    load_matrices(reinterpret_cast<uint32_t(&)[4]>(q_codes[4 * d]),
+                                  shared.tile(OF_Q, 0) +
+                                      place_of<D>(warpgroup * 64 + warp * 16 + lane % 16, 32 * d + lane / 16 * 16));
+                __syncwarp();
+                release(shared.free(OF_Q, 0));
+            }
             const int k_stage = scores_arrive(0);
             begin_scores(k_stage);
             wgmma_wait<0>(s);
@@ -367,7 +410,8 @@ template <class S> __global__ void __launch_bounds__(S::THREADS, 1) hopper_fp8(c
                 step(std::true_type(), i);
             for (; i < item.tiles; i++) // without as much as a look at the mask
                 step(std::false_type(), i);
-            release(shared.free(OF_Q, 0));
+            if constexpr (BLOCKS)
+                release(shared.free(OF_Q, 0));
             const int v_stage = values_arrive(last);
             begin_output(v_stage);
 #pragma unroll

@@ -12,9 +12,9 @@
 // Round r of a stage has parity r % 2; a fresh barrier passes a wait for parity 1, so that the first round waits for
 // nobody. Q has one full and one free barrier; its rounds are the block's q tiles.
 //
-// Two stages. D = 64: 4 consumers x 64 rows, 64 keys a tile. D = 128, and D = 64 with a causal mask, whose q tiles are to
-// be many and small so that blocks get equal work: 2 consumers x 64 rows, 128 keys, and the two take turns on the tensor
-// cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
+// Two stages. D = 64: 4 consumers x 64 rows, 64 keys a tile. D = 128, and D = 64 with a causal mask, whose q tiles are
+// to be many and small so that blocks get equal work: 2 consumers x 64 rows, 128 keys, and the two take turns on the
+// tensor cores (named barriers 1 and 2), so that one computes weights while the other multiplies.
 //
 // Shared memory in bytes, from the first multiple of 1024 on, D 64 / 64 causal / 128:
 //     q   [D / 64][rows][64] T            32768   16384   32768
@@ -22,9 +22,15 @@
 //     v   the same                        16384   32768   65536
 //     barriers                              256     256     256
 //
+// With PDL=1 a launch may begin early, as with hopper_small; here all threads wait before they go on.
+//
 // Limits: one wave of tiles that is not full; few rows.
 
 #include "hopper.cuh"
+
+#ifndef PDL
+#define PDL 0
+#endif
 
 namespace
 {
@@ -129,6 +135,8 @@ __global__ void __launch_bounds__(S::THREADS, 1) hopper_large(const __grid_const
         }
     }
     barriers_are_there();
+    allow_next_launch();
+    wait_for_launches_before();
 
     const int warpgroup = threadIdx.x / 128;
     if (warpgroup == S::WARPGROUPS) {
@@ -358,7 +366,10 @@ const char *launch(const asc_problem *problem, void *stream)
                 return refused;
             int processors = 1;
             cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0);
-            return ASC_LAUNCH((hopper_large<T, S>), dim3(min(p.work, processors)), S::THREADS, S::BYTES, stream, p);
+            const dim3 blocks(min(p.work, processors));
+            if (PDL)
+                return launch_early(hopper_large<T, S>, blocks, S::THREADS, S::BYTES, stream, p);
+            return ASC_LAUNCH((hopper_large<T, S>), blocks, S::THREADS, S::BYTES, stream, p);
         });
     });
 }

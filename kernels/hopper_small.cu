@@ -20,9 +20,17 @@
 //     ends    [4 parts][64 rows] m, l                      2048    2048   own warpgroups, then the other block's
 //     barriers                                               64      64
 //
+// With PDL=1 (scenario.define, -D PDL=1; programmatic dependent launch) a launch may begin before the one ahead of it
+// on the stream has ended, as far as its first copy: barriers are there and tensor maps fetched by then. It is the
+// launch that differs, the kernel is the same.
+//
 // Limits: more clusters than the GPU holds at once (66 on an H100): then hopper_large. One tile of keys in flight.
 
 #include "hopper.cuh"
+
+#ifndef PDL
+#define PDL 0
+#endif
 
 namespace
 {
@@ -83,6 +91,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
     const int kv_head = p.group == 1 ? head : head / p.group; // a division is long where all wait for the first copy
     const auto copy_k = [&](int kt) { copy(sk, &p.k_map, k_full, BC, kt * BC, kv_head); };
     const auto copy_v = [&](int kt) { copy(sv, &p.v_map, v_full, BC, kt * BC, kv_head); };
+    allow_next_launch();
     if (leads) {
         prefetch(&p.q_map);
         prefetch(&p.k_map);
@@ -94,6 +103,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(S::THREADS, 1)
             barrier_init(got, 1);
         }
         fence_barriers();
+        // What may be another launch's is read by the copies of this thread alone, and no thread of the block writes
+        // any of it before Q has come, which is behind this wait: so is O, which the launch before may yet be writing.
+        wait_for_launches_before();
         if (warpgroup == 0) {
             copy(sq, &p.q_map, q_full, BR, first_row, head);
             arrive_and_expect(got, S::SENT);
@@ -309,6 +321,8 @@ const char *launch(const asc_problem *problem, void *stream)
         if (const char *refused = hopper_params(problem, S::D, S::BR, S::BC, &p))
             return refused;
         const dim3 blocks(2 * p.q_tiles, problem->heads, problem->batch);
+        if (PDL)
+            return launch_early(hopper_small<T, S>, blocks, S::THREADS, S::BYTES, stream, p);
         return ASC_LAUNCH((hopper_small<T, S>), blocks, S::THREADS, S::BYTES, stream, p);
     });
 }

@@ -214,13 +214,23 @@ timed the same way, stands below.
 
 def bursts_section(figures):
     found = figures["bursts"]
-    wrong = [line for line in found["checked"] if not line["right"]]
+    outputs = [line for line in found["checked"] if "kernel" in line]
+    wrong = [line for line in outputs if not line["right"]]
     text = f"""## Hopper's rungs
 
 On an {figures['machine']['gpu']}: hopper_small, hopper_large and hopper_fp8 without probes, and PyTorch {found['torch']}'s cuDNN and
 FlashAttention, as graphs of 20 launches, replayed in random turn with a pause of 2 ms before each, so that no order and no
-power limit decides; the median, in µs a launch, and its ratio to cuDNN's. {len(found['checked'])} outputs, of odd, causal and grouped
+power limit decides; the median, in µs a launch, and its ratio to cuDNN's. {len(outputs)} outputs, of odd, causal and grouped
 shapes, were compared with float64 before: {len(wrong)} are wrong.
+
+"""
+    chains = [line for line in found["checked"] if "chain" in line]
+    if chains:
+        edges = ", ".join(f"{line['programmatic_edges']} of {line['launches'] - 1}" for line in chains)
+        same = ", ".join(f"{line['same']} of {line['chains']}" for line in chains)
+        text += f"""PDL=1 is programmatic dependent launch: the same kernel, whose launch may begin before the one ahead of it has ended, as far
+as its first access to memory. cuDNN and FlashAttention run without it. In graphs of launches each of which reads what the
+one before wrote, edges are such ({edges}), and the outputs are bit for bit those without it ({same} times).
 
 """
     rows = []
@@ -236,7 +246,8 @@ shapes, were compared with float64 before: {len(wrong)} are wrong.
             goal = f"at most {line['goal_ratio']}{of}{us}: {'met' if line['met'] else '**not met**'}"
         if "of" in line:
             goal = f"{line['of_ratio']:.3f} of {line['of']}'s" + (f"; {goal}" if goal != "-" else "")
-        rows.append((shape, line["who"], f"{line['us']:.2f}", f"{line['quartiles'][0]:.2f} to {line['quartiles'][1]:.2f}",
+        who = line["who"] + (", programmatic dependent launch" if line.get("launch") == "programmatic" else "")
+        rows.append((shape, who, f"{line['us']:.2f}", f"{line['quartiles'][0]:.2f} to {line['quartiles'][1]:.2f}",
                      f"{line['ratio']:.3f}" if line["ratio"] else "-", goal))
     return text + table(("(B,H,L,D)", "who", "µs", "quartiles", "of cuDNN", "goal"), rows) + commands(
         ("python3 tests/gpu/bursts.py",))

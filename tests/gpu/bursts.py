@@ -2,8 +2,10 @@
 """hopper_small, hopper_large and hopper_fp8 beside cuDNN and FlashAttention as PyTorch has them: right, and how fast.
 
 First each output is compared with float64 on shapes that are odd, causal, grouped, of all types and widths: O begins as
-NaN. hopper_fp8 gets codes and scales of a head, or of blocks of 128 rows, and is set beside hopper_large. Then a graph of 20 launches of each contender is replayed in bursts, in random turn, with a pause before each, so that
-no order decides and no power limit is met. Prints a line of JSON for each case and row. Exit 1: an output is wrong. 77:
+NaN. hopper_fp8 gets codes and scales of a head, or of blocks of 128 rows, and is set beside hopper_large. Then a graph of 20 launches of each contender is
+replayed in bursts, in random turn, with a pause before each, so that no order decides and no power limit is met.
+With PDL=1 a launch may begin before the one ahead of it has ended, which cuDNN's and FlashAttention's do not: that it
+waits where it must shows in chains of launches, each of which reads what the one before wrote. Prints a line of JSON for each case and row. Exit 1: an output is wrong. 77:
 no PyTorch, no CUDA device below 9.0, or no nvcc. Goals are told, and are not what the exit status is about.
 
 usage: bursts.py [--rounds N] [--libraries DIR]     DIR: where hopper_small.so and so on are, else they are built
@@ -25,6 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ("hopper_small", "hopper_large")
 FP8 = {"hopper_fp8": 0, "hopper_fp8-BLOCKS=1": 128}  # rows that share a scale; 0: those of a head
+PDL = {f"{kernel}-PDL=1": kernel for kernel in KERNELS}  # programmatic dependent launch
+CHAINS = 50
 FP8_GOAL = 0.75  # of hopper_large's time
 LAUNCHES, PAUSE_S = 20, 0.002
 # batch, heads, kv heads, queries, keys, head_dim, causal, bf16
@@ -32,8 +36,9 @@ CASES = [(1, 8, 8, 512, 512, d, causal, bf16) for d in (64, 128) for causal in (
 CASES += [(1, 1, 1, 1, 1, 64, 0, 0), (1, 2, 2, 77, 77, 64, 0, 0), (2, 3, 3, 1000, 1000, 64, 0, 0), (1, 4, 2, 65, 259, 128, 2, 0),
           (2, 4, 1, 333, 333, 128, 1, 1), (3, 50, 50, 129, 129, 64, 0, 0), (1, 4, 4, 300, 100, 64, 2, 0), (1, 2, 2, 129, 2049, 128, 0, 1)]
 # What is timed: shape, causal, who, and the goals of the first of them: ratio to cuDNN's, microseconds.
-LARGE = (*KERNELS[1:], *FP8)
-ROWS = (((1, 8, 512, 64), 0, KERNELS, 0.5, 5.0), ((1, 8, 512, 64), 1, KERNELS, None, None),
+SMALL = ("hopper_small", "hopper_small-PDL=1", "hopper_large")
+LARGE = ("hopper_large", "hopper_large-PDL=1", *FP8)
+ROWS = (((1, 8, 512, 64), 0, SMALL, 0.5, 5.0), ((1, 8, 512, 64), 1, SMALL, None, None),
         ((2, 8, 2048, 64), 0, LARGE, 1.0, None), ((2, 8, 2048, 128), 0, LARGE, 1.0, None),
         ((2, 8, 2048, 64), 1, LARGE, 1.0, None), ((2, 8, 2048, 128), 1, LARGE, 1.0, None))
 
@@ -51,7 +56,7 @@ def build(folder):
                               "-I.", "-Ibuild/include", "-Ikernels", "--expt-relaxed-constexpr", "-diag-suppress=177",
                               "-DASC_MODE=0", f'-DKERNEL="kernels/{kernel.split("-")[0]}.cu"',
                               *(f"-D{define}" for define in kernel.split("-")[1:]), "-o", Path(folder) / f"{kernel}.so",
-                              "tests/gpu/plain_library.cu"], cwd=ROOT) for kernel in (*KERNELS, *FP8)]
+                              "tests/gpu/plain_library.cu"], cwd=ROOT) for kernel in (*KERNELS, *PDL, *FP8)]
     return folder if not any(job.wait() for job in jobs) else None
 
 
@@ -128,6 +133,53 @@ def check(torch, name, kernel, shape):
     return right
 
 
+def programmatic_edges(graph):
+    """Of a graph of CUDA's, how many edges let a launch begin before the one ahead of it has ended (CUDA driver API,
+    CUgraphEdgeData)."""
+    edges_of = ctypes.CDLL("libcuda.so.1").cuGraphGetEdges_v2
+    n = ctypes.c_size_t(0)
+    if edges_of(ctypes.c_void_p(graph), None, None, None, ctypes.byref(n)):
+        return None
+    ends, data = [(ctypes.c_void_p * n.value)() for _ in range(2)], (ctypes.c_ubyte * 8 * n.value)()
+    if edges_of(ctypes.c_void_p(graph), *ends, data, ctypes.byref(n)):
+        return None
+    return sum(edge[2] == 1 for edge in data)
+
+
+def chain(torch, kernel):
+    """The outputs of CHAINS chains of launches in a graph, each launch's O the next one's Q, and the graph's programmatic
+    edges. Every O begins as NaN: who reads it too early has other bits."""
+    shape = (1, 8, 8, 512, 512, 64, 0, 0)
+    q, k, v, o, lse = inputs(torch, shape)
+    steps = [q] + [torch.empty_like(q) for _ in range(LAUNCHES)]
+    kernel(shape, q, k, v, o, lse)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    with torch.cuda.graph(graph):
+        for x, y in zip(steps, steps[1:]):
+            kernel(shape, x, k, v, y, lse)
+    edges = programmatic_edges(graph.raw_cuda_graph())
+    graph.instantiate()
+    found = []
+    for _ in range(CHAINS):
+        for o in steps[1:]:
+            o.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        found.append(torch.stack(steps[1:]))
+    return found, edges
+
+
+def check_chain(torch, name, kernel, plain):
+    expected = chain(torch, plain)[0][0]
+    found, edges = chain(torch, kernel)
+    same = sum(torch.equal(x, expected) for x in found)
+    line = {"chain": name, "launches": LAUNCHES, "chains": CHAINS, "same": same, "programmatic_edges": edges,
+            "right": same == CHAINS and edges == LAUNCHES - 1 and not torch.isnan(expected).any().item()}
+    print(json.dumps(line), flush=True)
+    return line["right"]
+
+
 def graph_of(torch, launch):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -184,7 +236,9 @@ def bursts(torch, kernels, row, rounds):
         low, median, high = statistics.quantiles(all_of, n=4)
         line = {"timed": [batch, heads, length, dim], "causal": causal, "who": name, "us": round(median, 3),
                 "quartiles": [round(low, 3), round(high, 3)], "ratio": round(median / base, 3) if base else None}
-        if name == mine[0] and ratio and base:
+        if name in PDL:
+            line["launch"] = "programmatic"
+        if PDL.get(name, name) == mine[0] and ratio and base:
             line |= {"goal_ratio": ratio, "goal_us": microseconds,
                      "met": median <= ratio * base and (microseconds is None or median <= microseconds)}
         if name in FP8 and "hopper_large" in times:
@@ -211,8 +265,9 @@ def main():
         where = arguments.libraries or build(folder)
         if not where:
             return skip("no nvcc, or it does not build the kernels")
-        kernels = {name: Kernel(torch, (Path(where) / f"{name}.so").resolve()) for name in (*KERNELS, *FP8)}
+        kernels = {name: Kernel(torch, (Path(where) / f"{name}.so").resolve()) for name in (*KERNELS, *PDL, *FP8)}
         right = [check(torch, name, kernels[name], shape) for name in kernels for shape in CASES if name not in FP8 or not shape[7]]
+        right += [check_chain(torch, name, kernels[name], kernels[PDL[name]]) for name in PDL]
         for row in ROWS:
             bursts(torch, kernels, row, arguments.rounds)
     return 0 if all(right) else 1

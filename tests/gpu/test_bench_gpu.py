@@ -64,8 +64,11 @@ class Fake(bench_steps.Bench):
         if "bursts.py" in line:
             row = {"timed": [1, 8, 512, 64], "causal": 0, "quartiles": [4.0, 4.5]}
             return [{"torch": "9.9"}, {"kernel": "hopper_small", "error": 1e-4, "right": True},
+                    {"chain": "hopper_small-PDL=1", "launches": 20, "chains": 50, "same": 50, "programmatic_edges": 19, "right": True},
                     {**row, "who": "cudnn", "us": 9.0, "ratio": 1.0},
                     {**row, "who": "hopper_small", "us": 4.4, "ratio": 0.489, "goal_ratio": 0.5, "goal_us": 5.0, "met": True},
+                    {**row, "who": "hopper_small-PDL=1", "us": 3.9, "ratio": 0.433, "goal_ratio": 0.5, "goal_us": 5.0, "met": True,
+                     "launch": "programmatic"},
                     {**row, "who": "hopper_fp8", "us": 3.6, "ratio": 0.4, "of": "hopper_large", "of_ratio": 0.8, "goal_ratio": 0.75,
                      "goal_us": None, "met": False}]
         if " bench --all " in line:
@@ -124,6 +127,9 @@ class Report(unittest.TestCase):
         self.assertEqual(row(text, "PyTorch 9.9, flash")[2], "10.0")
         self.assertEqual(row(text, "| hopper_small |", "(1,8,512,64)")[2:],
                          ["4.40", "4.00 to 4.50", "0.489", "at most 0.5 and 5.0 µs: met"])
+        self.assertEqual(row(text, "| hopper_small-PDL=1, programmatic dependent launch |", "(1,8,512,64)")[2], "3.90")
+        self.assertIn(" 1 outputs, of odd", text)
+        self.assertIn("edges are such (19 of 19)", text)
         self.assertEqual(row(text, "| hopper_fp8 |", "(1,8,512,64)")[5:],
                          ["0.800 of hopper_large's; at most 0.75 of hopper_large's: **not met**"])
         self.assertEqual(row(text, "fp16_mma, S P U")[1:], ["250,000,000", "20.0 ms", "12,500 M/s", "5,960"])
