@@ -302,7 +302,7 @@ int retry_tell(const struct retry *found, struct judgement *j)
     j->checked = found->clean;
     for (int i = 0; i < j->n_findings; i++) {
         const struct found_again *it = &found->of[j->findings[i].channel];
-        if (it->by != FOUND_BY_RUN && finding_is_open(&j->findings[i]))
+        if (it->by != FOUND_BY_RUN && finding_is_open(&j->findings[i]) && (it->between || !j->findings[i].bare))
             failed |= finding_close(&j->findings[i], it);
     }
     return failed;

@@ -37,7 +37,7 @@ char *finding_reason(struct finding *f, size_t *bytes)
 
 bool finding_is_open(const struct finding *f)
 {
-    return !f->loop && f->reason > 0 && f->found_by == FOUND_BY_RUN && !finding_has_rule(f);
+    return !f->loop && f->reason > 0 && f->found_by == FOUND_BY_RUN && (f->bare || !finding_has_rule(f));
 }
 
 unsigned findings_open(const struct judgement *j)

@@ -222,9 +222,9 @@ static void tell_next(const struct facts *to, const struct finding *f)
     const struct trace_info *info = &to->t->info;
     const bool on_cpu = info->backend == BACKEND_CPU, checked = info->checked || to->j->asked_again;
     for (const struct finding *other = to->j->findings; other < f; other++)
-        if (finding_is_open(other))
+        if (finding_is_open(other) && !other->bare)
             return;
-    if (!finding_is_open(f) || f->output_right || to->t->fed || info->probes_off)
+    if (!finding_is_open(f) || f->bare || f->output_right || to->t->fed || info->probes_off)
         return;
     char tried[32] = "rules";
     if (f->tried)

@@ -468,6 +468,7 @@ static void take_explanation(const struct testing *testing, const struct explana
     const struct stage_summary *stage = &testing->summary->stage[f->channel];
     snprintf(f->explained, sizeof f->explained, "%s", found->text);
     f->pattern = found->pattern;
+    f->bare = found->n && f->channel <= asc_v && found->rule[0].kind == RULE_CONSTANT;
     snprintf(f->place, sizeof f->place, "%s", found->place);
     f->share = found->share;
     f->tried = found->tried;

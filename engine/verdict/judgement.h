@@ -113,6 +113,7 @@ struct finding {
     /* The rules that a search has found (explain.h), or where it is wrong; "": nothing. */
     char explained[RULES_TOLD * RULE_TEXT_BYTES];
     bool pattern; /* it is only where, and `place` says that alone */
+    bool bare;    /* it is a number that stands in Q, K or V: why, a run with checks may tell */
     char place[128];
     double share;                                 /* of the wrong elements that the rules explain */
     struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
