@@ -242,7 +242,7 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
     else if (e->line <= 0) /* all of it up to what follows from it */
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
     else if (e->kind == EVENT_NEVER_WAITED)
-        snprintf(out, bytes, "its cp.async is not waited for, %s", lines);
+        snprintf(out, bytes, "a cp.async of it is not waited for, %s", lines);
     else if (e->kind == EVENT_UNINITIALIZED)
         snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
     else if (e->kind == EVENT_COPIES_DIFFER)

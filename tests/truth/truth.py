@@ -274,7 +274,10 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20s", "what that showed. The author left out what earlier ones had written often"),
          ("blind-20t", "what that showed; nothing was to be left out"), ("blind-20u", "what that showed"),
          ("blind-20v", "its false details, mended"), ("blind-20w", "what that showed"),
-         ("blind-20x", "what that showed, and content of O"))
+         ("blind-20x", "what that showed, and content of O"), ("blind-20y", "what that showed"),
+         ("blind-20z", "two of the mends of what that showed"),
+         ("blind-20aa", "what both showed, and sixty mistakes written for development"),
+         ("blind-20ab", "what that showed. The author left out what the six sets before have"))
 
 
 def fresh():
