@@ -182,7 +182,7 @@ fuzz: all
 fuzz-targets: $(FUZZ)
 .SECONDARY: $(FUZZ_OBJ)
 
-test-gpu: all judge
+test-gpu: all judge $(BENCH_PHASES) $(addprefix $(B)/tests/,test_gpu_judge test_gpu_stages)
 	@tests/run --build $(B) --gpu --jobs 1
 
 acceptance: $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
