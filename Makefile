@@ -57,7 +57,7 @@ CUDA_INCLUDE := $(firstword $(dir $(wildcard $(addsuffix /cuda_runtime_api.h,$(C
 GPU_OBJ := $(patsubst %.c,build/gpu/%.o,$(filter-out %_main.c,$(wildcard engine/gpu/*.c)))
 GPU := $(if $(CUDA_INCLUDE),build/libdebuggee_gpu.a)
 DEVICE := build/attnscope-device
-# Judges on a GPU. nvcc takes half a minute for it: `make judge` builds it.
+# Judges on a GPU. nvcc takes minutes for it: `make judge` builds it.
 JUDGE := build/attnscope-judge
 # What a kernel includes: one file, made of the parts in probes/.
 HEADER := build/include/attnscope.h
@@ -80,7 +80,7 @@ CAUSE_GRID := $(B)/tests/cause_grid
 BIAS_NULL := $(B)/tests/bias_null
 LENGTH := $(B)/tests/length
 BENCH := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench_*.c))
-BENCH_PHASES := $(B)/tests/bench_phases
+BENCH_PHASES := $(addprefix $(B)/tests/,bench_phases bench_stages)
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 # Beside the target: what all of them use, the reports of the commands, and a main() where libFuzzer has none.
 FUZZ_OBJ := $(B)/obj/tests/fuzz/show.o $(if $(filter fuzz,$(MODE)),,$(B)/obj/tests/fuzz/driver.o) $(filter-out %/main.o,$(CLI_OBJ))
@@ -182,7 +182,7 @@ fuzz: all
 fuzz-targets: $(FUZZ)
 .SECONDARY: $(FUZZ_OBJ)
 
-test-gpu: all judge
+test-gpu: all judge $(BENCH_PHASES) $(addprefix $(B)/tests/,test_gpu_judge test_gpu_stages)
 	@tests/run --build $(B) --gpu --jobs 1
 
 acceptance: $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
@@ -287,11 +287,11 @@ $(DEVICE): $(patsubst %,engine/gpu/%.c,device_main guardian driver copy_out) $(p
 	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lpthread -lm
 
 judge: $(JUDGE)
-$(JUDGE): $(wildcard engine/judge/*.cu engine/judge/*.cuh) engine/judge/work.h engine/oracle/formula.h engine/base/exp.h engine/base/format.h engine/base/dtype.h
+$(JUDGE): $(wildcard engine/judge/*.cu engine/judge/*.cuh) engine/judge/work.h engine/judge/ask.h engine/oracle/formula.h engine/base/exp.h engine/base/format.h engine/base/dtype.h
 	@mkdir -p $(@D)
 	@test -x "$(CUDA_HOME)/bin/nvcc" || { echo "make judge: there is no nvcc in $(CUDA_HOME)/bin" >&2; exit 1; }
 	$(call say,NVCC $@)
-	$(Q)"$(CUDA_HOME)/bin/nvcc" -std=c++17 -O3 -fmad=false -I. -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -o $@ engine/judge/judge_main.cu
+	$(Q)"$(CUDA_HOME)/bin/nvcc" -std=c++17 -O3 -fmad=false --threads 0 -I. -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -o $@ engine/judge/judge_main.cu
 
 build/gpu/%.o: %.c | needs-build
 	@mkdir -p $(@D)

@@ -1,23 +1,17 @@
 /* attnscope-judge [WORK TRACE]: does the work of the file WORK (work.h) on CUDA device 0, with the tensors of the file
    TRACE, and writes what came of it into WORK. Without files it says the device's name. One line on stderr and an
-   exit status of 1: it could not. */
-#include "engine/judge/rows.cuh"
+   exit status of 1: it could not.
+   attnscope-judge serve: does one work after the other, as judge/ask.h has them, until nobody asks any more; a context
+   and pinned memory are what takes long. */
+#include "engine/judge/ask.h"
+#include "engine/judge/device.cuh"
 
-#include <cuda_runtime.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* nvcc knows <<<>>>; the CPU executor, under which tests run this, is called. */
-#ifdef SIMT_KEYWORDS_H
-#define LAUNCH(kernel, blocks, bytes, work)                                                                            \
-    ::simt::raw_launch(#kernel, [](const judge_arrays &w) { kernel(w); }).at((blocks), THREADS, (bytes))(work)
-#else
-#define LAUNCH(kernel, blocks, bytes, work) kernel<<<(blocks), THREADS, (bytes)>>>(work)
-#endif
 
 static int fail(const char *what, const char *why)
 {
@@ -49,18 +43,34 @@ static int tell()
 struct mapping {
     unsigned char *at;
     size_t bytes;
+    dev_t device; /* which file it is */
+    ino_t inode;
+    bool pinned;
 };
 
-static int map(const char *path, bool written, struct mapping *out)
+/* NULL, or why not. */
+static const char *map(const char *path, bool written, struct mapping *out)
 {
     struct stat status;
     const int fd = open(path, written ? O_RDWR : O_RDONLY);
-    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct judge_work))
-        return fail(path, "cannot be read");
-    out->bytes = (size_t)status.st_size;
-    out->at = (unsigned char *)mmap(NULL, out->bytes, written ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
-    return out->at == (unsigned char *)MAP_FAILED ? fail(path, "cannot be mapped") : 0;
+    const bool read = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct judge_work);
+    if (read) {
+        *out = {NULL, (size_t)status.st_size, status.st_dev, status.st_ino, false};
+        out->at =
+            (unsigned char *)mmap(NULL, out->bytes, written ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return !read ? "cannot be read" : out->at == (unsigned char *)MAP_FAILED ? "cannot be mapped" : NULL;
+}
+
+static void unmap(struct mapping *m)
+{
+    if (m->pinned)
+        cudaHostUnregister(m->at);
+    if (m->at)
+        munmap(m->at, m->bytes);
+    *m = {};
 }
 
 /* Whether n elements at `offset` lie within a file of so many bytes. */
@@ -77,107 +87,102 @@ static bool is_whole(const struct judge_work *w, const struct mapping *work, con
            lies_within(work->bytes, w->tiles, w->n_tiles, sizeof(struct judge_tile)) &&
            lies_within(work->bytes, w->ranges, w->n_rows, sizeof(struct judge_range)) &&
            lies_within(work->bytes, w->blocks, w->n_blocks, sizeof(struct judge_block)) &&
-           lies_within(work->bytes, w->rows, w->n_rows, sizeof(struct judge_row)) &&
+           lies_within(work->bytes, w->rows, w->n_verdicts ? 0 : w->n_rows, sizeof(struct judge_row)) &&
            lies_within(work->bytes, w->skips, w->n_skips, 1) &&
            lies_within(work->bytes, w->values, w->n_values, sizeof(struct judge_value)) &&
-           lies_within(trace->bytes, w->begin, w->end - w->begin, 1);
+           lies_within(work->bytes, w->slots, w->n_verdicts ? w->n_tiles : 0, sizeof(struct judge_slot)) &&
+           lies_within(work->bytes, w->orders, w->n_orders, sizeof(int32_t)) &&
+           lies_within(work->bytes, w->verdicts, w->n_verdicts, sizeof(struct judge_verdict)) &&
+           lies_within(trace->bytes, w->begin, w->end - w->begin, 1) &&
+           (!w->n_verdicts || (w->captured.inputs_end >= w->begin && w->captured.inputs_end <= w->end));
 }
 
-/* n elements of the work in device memory. */
-template <class T> static cudaError_t upload(const unsigned char *from, int64_t n, T **out)
+/* NULL, or why not. */
+static const char *work(struct arena *arena, const struct mapping &work, const struct mapping &trace)
 {
-    cudaError_t error = cudaMalloc((void **)out, (size_t)(n ? n : 1) * sizeof(T));
-    return error || !n ? error : cudaMemcpy(*out, from, (size_t)n * sizeof(T), cudaMemcpyHostToDevice);
+    struct judge_work *w = (struct judge_work *)work.at;
+    if (!is_whole(w, &work, &trace))
+        return "this is no work that this version knows";
+    const cudaError_t error = judge(arena, w, trace.at);
+    w->done = !error;
+    return error ? cudaGetErrorString(error) : NULL;
 }
 
-template <int W, int PASSES>
-static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
-{
-    const size_t bytes = judge_room_bytes(first, W);
-    cudaError_t error =
-        cudaFuncSetAttribute(judge_rows<W, PASSES>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (error)
-        return error;
-    LAUNCH((judge_rows<W, PASSES>), (unsigned)blocks, bytes, arrays);
-    error = cudaGetLastError();
-    return error ? error : cudaDeviceSynchronize();
-}
+/* Traces whose memory stays pinned: a run's, and those of the runs before, whose memory the next ones take. */
+enum { TRACES = 4 };
 
-/* Rows are as long in all heads: the first one's numbers say it. */
-static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
+/* NULL, or why not. Of memory that cannot be pinned the copy takes longer. */
+static const char *keep(const char *path, struct mapping traces[TRACES], int *which)
 {
-    switch (judge_columns(first)) {
-    case 64:
-        return launch<64, 1>(arrays, first, blocks);
-    case 128:
-        return launch<128, 1>(arrays, first, blocks);
-    default:
-        return first->head_dim_v <= 256 ? launch<256, 1>(arrays, first, blocks) : launch<256, 2>(arrays, first, blocks);
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return "the trace cannot be read";
+    for (int i = 0; i < TRACES; i++)
+        if (traces[i].at && traces[i].device == status.st_dev && traces[i].inode == status.st_ino &&
+            traces[i].bytes == (size_t)status.st_size) {
+            *which = i;
+            return NULL;
+        }
+    *which = (*which + 1) % TRACES;
+    struct mapping *to = &traces[*which];
+    unmap(to);
+    const char *why = map(path, true, to);
+    if (why) {
+        *to = {};
+        return why;
     }
+    to->pinned = cudaHostRegister(to->at, to->bytes, cudaHostRegisterDefault) == cudaSuccess;
+    if (!to->pinned)
+        cudaGetLastError();
+    return NULL;
 }
 
-static cudaError_t judge(struct judge_work *w, const unsigned char *work, const unsigned char *trace)
+/* One sticky error and the context is gone: whoever asks starts another one. */
+static int serve()
 {
-    struct judge_arrays arrays = {};
-    const struct judge_numbers *first = (const struct judge_numbers *)(const void *)(work + w->numbers);
-    struct judge_numbers *numbers;
-    double *scales = NULL;
-    float *code;
-    struct judge_tile *tiles;
-    struct judge_range *ranges;
-    struct judge_block *blocks;
-    struct judge_row *rows;
-    struct judge_value *values = NULL;
-    unsigned char *tensors, *skips = NULL;
-    cudaError_t error;
-    if ((error = upload(work + w->numbers, w->n_numbers, &numbers)) ||
-        (error = upload((const unsigned char *)w->code, 3 * 256, &code)) ||
-        (w->n_scales && (error = upload(work + w->scales, w->n_scales, &scales))) ||
-        (error = upload(work + w->tiles, w->n_tiles, &tiles)) ||
-        (error = upload(work + w->ranges, w->n_rows, &ranges)) ||
-        (error = upload(work + w->blocks, w->n_blocks, &blocks)) ||
-        (error = upload(work + w->rows, w->n_rows, &rows)) ||
-        (w->n_skips && (error = upload(work + w->skips, w->n_skips, &skips))) ||
-        (w->n_values && (error = upload(work + w->values, w->n_values, &values))) ||
-        (error = upload(trace + w->begin, w->end - w->begin, &tensors)))
-        return error;
-    arrays.numbers = numbers;
-    arrays.code = code;
-    arrays.scales = scales;
-    memcpy(arrays.stride, w->stride, sizeof arrays.stride);
-    arrays.tensors = tensors - w->begin;
-    arrays.tiles = tiles;
-    arrays.ranges = ranges;
-    arrays.blocks = blocks;
-    arrays.rows = rows;
-    arrays.skips = skips;
-    arrays.mask_stride = w->mask_stride;
-    arrays.bias_stride = w->bias_stride;
-    arrays.values = values;
-    if ((error = launch_any(arrays, first, w->n_blocks)) ||
-        (error =
-             cudaMemcpy((unsigned char *)w + w->rows, rows, (size_t)w->n_rows * sizeof *rows, cudaMemcpyDeviceToHost)))
-        return error;
-    return values ? cudaMemcpy((unsigned char *)w + w->values, values, (size_t)w->n_values * sizeof *values,
-                               cudaMemcpyDeviceToHost)
-                  : cudaSuccess;
+    struct mapping traces[TRACES] = {};
+    struct arena arena = {};
+    struct judge_ask ask;
+    struct judge_answer answer = {};
+    int trace = 0;
+    cudaDeviceProp device;
+    cudaError_t error = cudaFree(NULL);
+    if (!error)
+        error = cudaGetDeviceProperties(&device, 0);
+    snprintf(answer.device, sizeof answer.device, "%.63s", error ? "" : device.name);
+    snprintf(answer.failure, sizeof answer.failure, "%s", error ? cudaGetErrorString(error) : "");
+    while (send(JUDGE_SOCKET, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer && !error &&
+           recv(JUDGE_SOCKET, &ask, sizeof ask, 0) == (ssize_t)sizeof ask) {
+        struct mapping of = {};
+        ask.work[sizeof ask.work - 1] = ask.trace[sizeof ask.trace - 1] = '\0';
+        const char *why = map(ask.work, true, &of);
+        if (!why)
+            why = keep(ask.trace, traces, &trace);
+        const double begun = seconds();
+        if (!why)
+            why = work(&arena, of, traces[trace]);
+        answer.copying = arena.copied - begun;
+        answer.judging = seconds() - arena.copied;
+        snprintf(answer.failure, sizeof answer.failure, "%s", why ? why : "");
+        unmap(&of);
+    }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct mapping work = {}, trace = {};
+    struct mapping of = {}, trace = {};
+    struct arena arena = {};
     if (argc == 1)
         return tell();
+    if (argc == 2 && strcmp(argv[1], "serve") == 0)
+        return serve();
     if (argc != 3)
         return fail("usage", "attnscope-judge [WORK TRACE]");
-    if (map(argv[1], true, &work) != 0 || map(argv[2], false, &trace) != 0)
-        return 1;
-    struct judge_work *w = (struct judge_work *)work.at;
-    if (!is_whole(w, &work, &trace))
-        return fail(argv[1], "is no work that this version knows");
-    const cudaError_t error = judge(w, work.at, trace.at);
-    if (error)
-        return fail_cuda(error);
-    w->done = 1;
-    return 0;
+    const char *why = map(argv[1], true, &of);
+    if (!why)
+        why = map(argv[2], false, &trace);
+    if (!why)
+        why = work(&arena, of, trace);
+    return why ? fail(argv[1], why) : 0;
 }

@@ -16,9 +16,11 @@
 const struct judge_feature judge_features[] = {
 #define KNOWN(what) {what, true},
 #define UNKNOWN(what, condition) {what, false},
+#define UNCAPTURED(what, condition) {what, false},
 #include "engine/judge/features.def"
 #undef KNOWN
 #undef UNKNOWN
+#undef UNCAPTURED
     {NULL, false}};
 
 static bool is_float(enum dtype t)
@@ -61,9 +63,11 @@ const char *judge_unknown(const struct oracle_case *c)
 #define UNKNOWN(what, condition)                                                                                       \
     if (condition)                                                                                                     \
         return what;
+#define UNCAPTURED(what, condition)
 #include "engine/judge/features.def"
 #undef KNOWN
 #undef UNKNOWN
+#undef UNCAPTURED
     return NULL;
 }
 

@@ -11,10 +11,69 @@
 
 enum {
     JUDGE_MAGIC = 0x4A554447,
-    JUDGE_VERSION = 2,
+    JUDGE_VERSION = 3,
     JUDGE_ROWS = 16,
     JUDGE_THREADS = 256 /* of a block */,
     JUDGE_BINS = 128
+};
+
+/* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What
+   is said of a q tile is that all of it is right, and the numbers of its verdicts; nothing is said of any other. */
+enum { JUDGE_S, JUDGE_M, JUDGE_ALPHA, JUDGE_P, JUDGE_L, JUDGE_U, JUDGE_STAGES };
+enum { JUDGE_Q = JUDGE_STAGES, JUDGE_K, JUDGE_V, JUDGE_CAPTURED /* of Q, K, V the inputs' bits */ };
+enum { JUDGE_O, JUDGE_LSE, JUDGE_ENDS };
+enum {
+    JUDGE_SIDES = 2, /* local, global */
+    JUDGE_SAMPLES = 31 /* of got / want, see element.c */,
+    JUDGE_WAYS = 8
+};
+
+/* One way in which S or U may have come about, bit for bit: struct product_way. */
+struct judge_way {
+    int32_t products, fraction; /* of the tensor core; 1 product: FMAs in f32 */
+    int32_t join;               /* of U: enum judge_join */
+    int32_t fresh;              /* of S: 1: the way before has other sums */
+    float factor[2];
+};
+enum judge_join { JUDGE_CARRIES, JUDGE_ADDS, JUDGE_FMA };
+
+/* What the formulas of captured stages take besides judge_numbers; the same for all heads. */
+struct judge_captured {
+    int32_t groups;                    /* blocks to a q tile of plan's rows */
+    int32_t p_type, l_rounded, l_cols; /* enum dtype that P.V takes P in; columns of a captured l */
+    int32_t direct;                    /* 1: m is the maximum of the captured scores as they are */
+    int32_t alpha_one_at_start, alpha_one_first, alpha_none_first;
+    double s_natural, m_natural, m_start;
+    double l_relative, l_tiny, l_tiny_global; /* of local formulas, and of the reference */
+    double u_relative, u_tiny, u_tiny_global;
+    double p_least; /* a smaller operand of P V counts as this; 0: as it is */
+    int32_t has[JUDGE_CAPTURED];
+    int64_t step[JUDGE_CAPTURED], row[JUDGE_CAPTURED]; /* bytes from kv tile to kv tile, elements from row to row */
+    int64_t slot_bytes[JUDGE_CAPTURED];                /* of one slot's kv tiles */
+    int64_t inputs_end;                                /* captured values lie behind it in the trace's file */
+    int32_t least_exponent;                            /* of operands of tensor cores, biased */
+    int32_t n_ways[2];                                 /* of S, of U; 0: bounds decide */
+    struct judge_way way[2][JUDGE_WAYS];
+};
+
+/* What a captured q tile has besides. */
+struct judge_slot {
+    int64_t at[JUDGE_CAPTURED]; /* where kv tile 0 of each begins in the trace's file */
+    int64_t order;              /* its first visit in judge_work.orders: kv tiles as the kernel came to them */
+    int32_t visits;
+    int64_t verdicts; /* its first one in judge_work.verdicts: [visits][JUDGE_STAGES][JUDGE_SIDES], then
+                         [JUDGE_ENDS][JUDGE_SIDES] */
+};
+
+/* Of the elements of one stage of one kv tile, or of O or LSE. */
+struct judge_part {
+    double worst, sum; /* error / bound, and where it is first; signed errors */
+    int32_t place, n;  /* n: finite errors */
+    int32_t bad;       /* 1: not all of it is right, or not for this judge to say */
+};
+struct judge_verdict {
+    struct judge_part all;
+    float median, spread; /* of got / want; NaN: none could be divided */
 };
 
 /* All that the formulas take of a case, the same for every q tile of a head. */
@@ -82,6 +141,20 @@ static inline int judge_columns(const struct judge_numbers *n)
     return n->head_dim_v <= 64 ? 64 : n->head_dim_v <= 128 ? 128 : 256;
 }
 
+/* The same of a block that judges captured stages. */
+enum {
+    JUDGE_STAGE_NUMBERS = 12 /* of a row, see stages.cuh */,
+    JUDGE_BLOCK_BYTES = 4096 /* for what all threads read */
+};
+static inline size_t judge_stage_room_bytes(const struct judge_numbers *n)
+{
+    const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS, warps = JUDGE_THREADS / 32,
+                 widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
+    return JUDGE_BLOCK_BYTES + (4 * rows * W + rows * JUDGE_STAGE_NUMBERS + warps) * sizeof(double) +
+           warps * JUDGE_STAGES * JUDGE_SIDES * sizeof(struct judge_part) +
+           (2 * rows * D + 2 * rows * W + W * (widest + 1)) * sizeof(float) + rows * (D + W) * sizeof(int16_t);
+}
+
 struct judge_tile {
     int64_t q, k, v, o, lse; /* where each begins in the trace's file */
     int64_t row;             /* its first one's number among all rows */
@@ -102,6 +175,13 @@ struct judge_range {
     int32_t first, last; /* keys that a row sees: first .. last - 1, with a mask of bytes some of them */
     int32_t keys;        /* how many */
 };
+
+/* Captured q tiles go to the device in so many pieces, one after the other, while those that are there are judged. */
+enum { JUDGE_PIECES = 8 };
+static inline int judge_piece(int64_t tile, int64_t tiles)
+{
+    return (int)(tile * JUDGE_PIECES / tiles);
+}
 
 struct judge_block {
     int32_t tile, row; /* rows row .. row + JUDGE_ROWS - 1 of a tile */
@@ -129,11 +209,15 @@ struct judge_work {
     /* Offsets in this file of arrays, and their lengths. */
     int64_t numbers, tiles, ranges, blocks, scales;
     int64_t n_numbers, n_tiles, n_rows, n_blocks, n_scales;
-    int64_t rows;  /* offset: judge_row[n_rows], written */
+    int64_t rows;  /* offset: judge_row[n_rows], written, as all that lies behind; none of captured stages */
     int64_t skips; /* offset: bytes, see judge_tile; their number is 0 where there is no mask of bytes */
     int64_t n_skips, mask_stride, bias_stride;
     int64_t values; /* offset: judge_value, written; 0: nobody asks for them */
     int64_t n_values;
+    /* Of a run whose stages were captured; n_verdicts is 0 for any other. verdicts: written. */
+    struct judge_captured captured;
+    int64_t slots, orders, verdicts; /* slots: judge_slot[n_tiles] */
+    int64_t n_orders, n_verdicts;
     int32_t done;      /* written: 1 when all rows are there */
     char failure[256]; /* written: why not, one sentence */
 };

@@ -268,7 +268,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
         if (!local_alpha_declared(c, &s->at, from == start * natural ? start : from / natural, &want)) {
             const double x = from - to;
             const double folded = values_scaled_first(c, to);
-            want = exp(x);
+            want = exp_lane(x);
             /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
             bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
                          running ? exponential_most(e, folded) : INFINITY) +

@@ -6,6 +6,7 @@
 #include "engine/oracle/likely.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/run/gpu_work.h"
 #include "engine/trace/layout.h"
 #include "engine/verdict/case.h"
 #include <errno.h>
@@ -25,13 +26,6 @@ void gpu_judged_free(struct gpu_judged *g)
     free(g->values);
     *g = (struct gpu_judged){0};
 }
-
-/* Of a head, whose q tiles differ in their rows alone. */
-struct head {
-    struct slot_case c;
-    int32_t place[3];
-    bool made;
-};
 
 /* The case of a place. A head's is made anew where the head is another one than before. */
 static int case_at(const struct trace *t, const int32_t *types, const int32_t place[3], struct head *head,
@@ -100,13 +94,6 @@ int gpu_judge_find(const struct runner_paths *paths, char *program, size_t progr
     return says ? 0 : -1;
 }
 
-/* The file of the work, as it grows to its length. */
-struct job {
-    int fd;
-    struct judge_work *work; /* mapped */
-    size_t bytes;
-};
-
 static int64_t after(int64_t *at, int64_t n, size_t size)
 {
     const int64_t here = (*at + 63) / 64 * 64;
@@ -114,7 +101,7 @@ static int64_t after(int64_t *at, int64_t n, size_t size)
     return here;
 }
 
-static int make_file(const struct judge_work *header, struct job *job, struct err *err)
+static int make_file(const struct judge_work *header, struct gpu_work *job, struct err *err)
 {
     job->bytes = (size_t)header->bytes;
     job->fd = memfd_create("attnscope-judge", MFD_CLOEXEC);
@@ -128,7 +115,7 @@ static int make_file(const struct judge_work *header, struct job *job, struct er
     return 0;
 }
 
-static void close_file(struct job *job)
+void gpu_work_close(struct gpu_work *job)
 {
     if (job->work)
         munmap(job->work, job->bytes);
@@ -136,7 +123,7 @@ static void close_file(struct job *job)
         close(job->fd);
 }
 
-static void *part(const struct job *job, int64_t offset)
+void *gpu_work_part(const struct gpu_work *job, int64_t offset)
 {
     return (unsigned char *)job->work + offset;
 }
@@ -191,13 +178,18 @@ static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, s
     w->n_scales = coded ? w->n_rows + w->n_numbers * ((int64_t)p->kv_len + t->layout.kv_tiles) : 0;
 }
 
-/* Longest rows first: what is left at the end of a launch is short. */
-static int by_length(const void *a, const void *b, void *tiles)
+/* Longest rows first: what is left at the end of a launch is short. Captured q tiles piece by piece. */
+static int by_length(const void *a, const void *b, void *work)
 {
-    const struct judge_tile *of = tiles, *x = &of[((const struct judge_block *)a)->tile],
+    const struct gpu_work *job = work;
+    const int64_t n = job->work->n_tiles;
+    const int pieces = job->work->n_verdicts ? judge_piece(((const struct judge_block *)a)->tile, n) -
+                                                   judge_piece(((const struct judge_block *)b)->tile, n)
+                                             : 0;
+    const struct judge_tile *of = gpu_work_part(job, job->work->tiles), *x = &of[((const struct judge_block *)a)->tile],
                             *y = &of[((const struct judge_block *)b)->tile];
     const int by = (y->last - y->first) - (x->last - x->first);
-    return by ? by : (int)(x > y) - (int)(x < y);
+    return pieces ? pieces : by ? by : (int)(x > y) - (int)(x < y);
 }
 
 /* What is the same for all heads: strides, and what codes are. */
@@ -216,14 +208,14 @@ static void fill_common(const struct oracle_case *c, struct judge_work *w)
 }
 
 static int fill_work(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
-                     const struct job *job)
+                     const struct gpu_work *job)
 {
     struct judge_work *w = job->work;
-    struct judge_tile *tiles = part(job, w->tiles);
-    struct judge_range *ranges = part(job, w->ranges);
-    struct judge_block *blocks = part(job, w->blocks);
-    struct judge_numbers *numbers = part(job, w->numbers);
-    double *scales = part(job, w->scales);
+    struct judge_tile *tiles = gpu_work_part(job, w->tiles);
+    struct judge_range *ranges = gpu_work_part(job, w->ranges);
+    struct judge_block *blocks = gpu_work_part(job, w->blocks);
+    struct judge_numbers *numbers = gpu_work_part(job, w->numbers);
+    double *scales = gpu_work_part(job, w->scales);
     struct head head = {0};
     int64_t scale = 0;
     int64_t row = 0;
@@ -248,14 +240,14 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
             numbers++;
         }
         place_tensors(t, &c, &head, &tiles[i]);
-        tiles[i].numbers = (int32_t)(numbers - 1 - (struct judge_numbers *)part(job, w->numbers));
+        tiles[i].numbers = (int32_t)(numbers - 1 - (struct judge_numbers *)gpu_work_part(job, w->numbers));
         tiles[i].by_row = scale;
         if (w->n_scales)
             tiles[i].largest_by_row = judge_scale_rows(&c, scales + scale);
         scale += w->n_scales ? c.in_q.rows : 0;
         tiles[i].skips = i * c.kv_tiles;
         judge_tiles_of(&c, &tiles[i], ranges + row,
-                       c.mask.data ? (unsigned char *)part(job, w->skips) + tiles[i].skips : NULL);
+                       c.mask.data ? (unsigned char *)gpu_work_part(job, w->skips) + tiles[i].skips : NULL);
         tiles[i].row = row;
         tiles[i].values = value;
         for (int r = 0; r < c.in_q.rows; r += JUDGE_ROWS)
@@ -264,17 +256,19 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
         value += (int64_t)c.in_q.rows * (c.head_dim_v + 1);
     }
     slot_case_free(&head.c);
-    qsort_r(blocks, (size_t)block, sizeof *blocks, by_length, tiles);
+    qsort_r(blocks, (size_t)block, sizeof *blocks, by_length, (void *)(uintptr_t)job);
     return 0;
 }
 
-static int run_program(const char *program, const struct trace *t, const struct job *job,
-                       const struct runner_progress *progress, struct err *err)
+int gpu_work_run(const char *program, struct gpu_process *process, const struct trace *t, const struct gpu_work *job,
+                 const struct runner_progress *progress, struct err *err)
 {
     char work[64], tensors[64];
     struct process_output output = {0};
     snprintf(work, sizeof work, "/proc/%d/fd/%d", (int)getpid(), job->fd);
     snprintf(tensors, sizeof tensors, "/proc/%d/fd/%d", (int)getpid(), t->fd);
+    if (process)
+        return gpu_process_ask(process, work, tensors, progress, err);
     const char *argv[] = {program, work, tensors, NULL};
     if (process_capture(argv, LIMIT_S, progress, &output, err) != 0)
         return -1;
@@ -301,54 +295,67 @@ static void take_tile(const struct judge_numbers *n, const struct judge_tile *ti
     noise_finish(room, tile->rows, n->head_dim_v, n->noise, last.keys, &out->noise);
 }
 
-static int take_results(const struct job *job, const struct trace *t, bool values, struct gpu_judged *out)
+static int take_results(const struct gpu_work *job, const struct trace *t, bool values, struct gpu_judged *out)
 {
     const struct judge_work *w = job->work;
-    const struct judge_tile *tiles = part(job, w->tiles);
+    const struct judge_tile *tiles = gpu_work_part(job, w->tiles);
     struct noise_row *room = calloc((size_t)t->plan.br, sizeof *room);
     out->tiles = calloc((size_t)w->n_tiles, sizeof *out->tiles);
     out->values = values ? calloc((size_t)w->n_values, sizeof *out->values) : NULL;
     out->n_values = values ? w->n_values : 0;
     const bool made = room && out->tiles && (!values || out->values);
     for (int64_t i = 0; i < w->n_tiles && made; i++)
-        take_tile((const struct judge_numbers *)part(job, w->numbers) + tiles[i].numbers, &tiles[i], part(job, w->rows),
-                  part(job, w->ranges), room, &out->tiles[i]);
+        take_tile((const struct judge_numbers *)gpu_work_part(job, w->numbers) + tiles[i].numbers, &tiles[i],
+                  gpu_work_part(job, w->rows), gpu_work_part(job, w->ranges), room, &out->tiles[i]);
     if (made && values)
-        memcpy(out->values, part(job, w->values), (size_t)w->n_values * sizeof *out->values);
+        memcpy(out->values, gpu_work_part(job, w->values), (size_t)w->n_values * sizeof *out->values);
     free(room);
     return made ? 0 : -1;
 }
 
-int gpu_judge_run(const char *program, const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
-                  bool values, const struct runner_progress *progress, struct gpu_judged *out, struct err *err)
+int gpu_work_open(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                  const struct judge_work *wanted, struct gpu_work *job, struct err *err)
 {
-    struct judge_work header = {
-        .magic = JUDGE_MAGIC, .version = JUDGE_VERSION, .end = (int64_t)t->layout.stamps_offset};
-    struct job job = {.fd = -1};
-    *out = (struct gpu_judged){0};
+    struct judge_work header = *wanted;
+    *job = (struct gpu_work){.fd = -1};
     if (t->fd < 0)
         return err_set(err, ERR_SYSTEM, "", "a run of a file is judged on the CPU");
+    header.magic = JUDGE_MAGIC;
+    header.version = JUDGE_VERSION;
+    header.n_values = 0;
     count_work(t, places, n, &header);
+    if (!wanted->n_values)
+        header.n_values = 0;
     int64_t at = sizeof header;
     header.numbers = after(&at, header.n_numbers, sizeof(struct judge_numbers));
     header.scales = after(&at, header.n_scales, sizeof(double));
     header.tiles = after(&at, header.n_tiles, sizeof(struct judge_tile));
     header.ranges = after(&at, header.n_rows, sizeof(struct judge_range));
     header.blocks = after(&at, header.n_blocks, sizeof(struct judge_block));
-    header.rows = after(&at, header.n_rows, sizeof(struct judge_row));
     header.skips = after(&at, header.n_skips, 1);
-    if (!values)
-        header.n_values = 0;
+    header.slots = after(&at, header.n_verdicts ? n : 0, sizeof(struct judge_slot));
+    header.orders = after(&at, header.n_orders, sizeof(int32_t));
+    header.rows = after(&at, header.n_verdicts ? 0 : header.n_rows, sizeof(struct judge_row));
     header.values = after(&at, header.n_values, sizeof(struct judge_value));
+    header.verdicts = after(&at, header.n_verdicts, sizeof(struct judge_verdict));
     header.bytes = at;
-    int failed = make_file(&header, &job, err);
-    if (!failed && fill_work(t, types, places, n, &job) != 0)
-        failed = err_no_memory(err, "", "the judge's work");
+    if (make_file(&header, job, err) != 0)
+        return -1;
+    return fill_work(t, types, places, n, job) != 0 ? err_no_memory(err, "", "the judge's work") : 0;
+}
+
+int gpu_judge_run(const char *program, const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
+                  bool values, const struct runner_progress *progress, struct gpu_judged *out, struct err *err)
+{
+    const struct judge_work wanted = {.end = (int64_t)t->layout.stamps_offset, .n_values = values};
+    struct gpu_work job;
+    *out = (struct gpu_judged){0};
+    int failed = gpu_work_open(t, types, places, n, &wanted, &job, err);
     if (!failed)
-        failed = run_program(program, t, &job, progress, err);
+        failed = gpu_work_run(program, NULL, t, &job, progress, err);
     if (!failed && take_results(&job, t, values, out) != 0)
         failed = err_no_memory(err, "", "the judge's verdicts");
-    close_file(&job);
+    gpu_work_close(&job);
     if (failed)
         gpu_judged_free(out);
     return failed ? -1 : 0;

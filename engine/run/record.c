@@ -1,5 +1,6 @@
 #include "engine/run/record.h"
 #include "engine/run/gpu_judge.h"
+#include "engine/run/gpu_process.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/path.h"
@@ -288,6 +289,26 @@ int record_build(const struct runner_paths *paths, const struct scenario *scenar
     return 0;
 }
 
+/* Whether a GPU is asked for what it can judge. */
+static bool asks_gpu(const struct scenario *scenario, int backend)
+{
+    return scenario->capture.judge == SCENARIO_JUDGE_GPU ||
+           (scenario->capture.judge == SCENARIO_JUDGE_AUTO && backend == BACKEND_GPU);
+}
+
+/* Its context is there when the run is. */
+static void start_judge(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
+                        int backend)
+{
+    char program[600];
+    struct err missing = {0};
+    if (!asks_gpu(scenario, backend) || r->probes != PROBES_RECORD || (r->judge && gpu_process_alive(r->judge)) ||
+        runner_find_built(paths, "attnscope-judge", program, sizeof program, &missing) != 0)
+        return;
+    gpu_process_stop(r->judge);
+    r->judge = gpu_process_start(program);
+}
+
 int record_child(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
                  enum probes probes, const struct runner_progress *progress, struct err *err)
 {
@@ -306,6 +327,7 @@ int record_child(struct recorder *r, const struct runner_paths *paths, const str
             r->guardian = guardian_start(paths, 0); /* it is ready when the build is */
         }
     }
+    start_judge(r, paths, scenario, request.backend);
     runner_report(progress, STEP_READING, 0, 0);
     if (build_debuggee(paths, &request, progress, &built, err) != 0)
         return -1;
@@ -489,8 +511,7 @@ static int judge_on_gpu(const struct runner_paths *paths, const struct scenario 
 {
     char program[600], device[64], line[256];
     struct err missing = {0};
-    if (scenario->capture.judge == SCENARIO_JUDGE_CPU ||
-        (scenario->capture.judge == SCENARIO_JUDGE_AUTO && t->info.backend != BACKEND_GPU))
+    if (!asks_gpu(scenario, t->info.backend))
         return 1;
     if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
         snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);
@@ -728,6 +749,7 @@ void recorder_free(struct recorder *r)
 {
     child_stop(r->child);
     guardian_stop(r->guardian);
+    gpu_process_stop(r->judge);
     build_free(&r->build);
     trace_store_free(r->store);
     pool_free(r->pool);

@@ -11,6 +11,7 @@ struct recorder {
     enum probes probes; /* what they do in it */
     struct child *child;
     struct guardian *guardian; /* owned: of device memory, on a GPU; NULL: none was needed yet */
+    struct gpu_process *judge; /* owned: of what was captured; NULL: none was needed yet, or there is none */
     bool falls_back;           /* the last run took pinned memory, since there was no other */
     struct trace_store *store; /* owned: the memory of traces that are gone */
     struct pool *pool;         /* owned: fills inputs and traces; NULL: the calling thread does */

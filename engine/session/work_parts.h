@@ -72,6 +72,11 @@ void work_signal(struct work *w);
 void work_enter(struct work *w, enum phase phase, enum runner_step step);
 /* Another step begins, and what the last one took is known; under the lock. */
 void work_turn(struct work *w, enum runner_step step);
+/* One slot of the judge queue, whatever comes next: taken once. */
+bool work_take_slot(struct work *w, int slot);
+/* What is right by the judge on a GPU, where there is one and the CPU confirms it: taken over, and the rest is left to
+   the queue. ERR_CANCELLED alone is an error. */
+int work_judge_on_gpu(struct work *w, struct err *err);
 /* Judges w->trace and looks for causes; the judgement is mailed at once, so that views see it fill. */
 int work_judge_trace(struct work *w, struct err *err);
 

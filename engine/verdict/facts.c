@@ -391,6 +391,8 @@ static void tell_recorded(const struct facts *to)
              (long long)c->by_gpu);
     else if (c->judge[0])
         tell(to, FACT_RECORDED, &plain, "it was judged by %s", c->judge);
+    if (to->j && to->j->judge[0])
+        tell(to, FACT_RECORDED, &plain, "what was recorded was judged by %s", to->j->judge);
     if (c->unusual)
         tell(to, FACT_UNUSUAL, &plain,
              "the first pass found o of %lld of them within its bounds, but with errors that are not of the size of "

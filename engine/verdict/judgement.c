@@ -136,6 +136,13 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
     return atomic_load(&s.failed) ? -1 : 0;
 }
 
+static void slot_is_done(struct judgement *j, const struct trace *t, int slot)
+{
+    judgement_note_statuses(j, t, slot);
+    atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
+    atomic_fetch_add(&j->n_done, 1);
+}
+
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch)
 {
     struct slot_case c;
@@ -148,10 +155,18 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     slot_case_free(&c);
     if (failed)
         return -1;
-    judgement_note_statuses(j, t, slot);
-    atomic_store_explicit(&j->slot_done[slot], 1, memory_order_release);
-    atomic_fetch_add(&j->n_done, 1);
+    slot_is_done(j, t, slot);
     return 0;
+}
+
+void judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
+                     const uint32_t *seen)
+{
+    const int32_t *place = trace_slot_place(t, slot);
+    const int rows = channel_valid_rows(asc_q, &t->problem, &t->plan, place[0], place[2], 0);
+    memcpy(judgement_tiles(j, slot), tiles, (size_t)j->kv_tiles * ASC_CHANNELS * sizeof *tiles);
+    masks_adopt(j->masks, slot, seen, (uint64_t)rows * (uint64_t)t->plan.bc);
+    slot_is_done(j, t, slot);
 }
 
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,

@@ -169,6 +169,8 @@ struct judgement {
     uint8_t *statuses;           /* owned, [n_slots][ASC_ALL_CHANNELS][kv_tiles] (status.h); filled with the slots */
     atomic_uchar *slot_done;     /* owned, [n_slots]; acquire before reading tiles of that slot */
     atomic_int n_done;           /* slots judged */
+    int by_gpu;                  /* of these: a GPU's judge alone has looked at them; set with complete, as judge */
+    char judge[200];             /* who judged the stages where a GPU was to, and why; "": the CPU, as always */
     struct own_count *own;       /* owned, [n_slots][ASC_OWN_CHANNELS]; filled with the slots; NULL: it has none */
     bool run_incomplete;         /* the run did not end well: missing values may be its doing */
     struct fingerprint *fingerprint; /* owned: which tensor core the run used; set before the first slot is judged */
@@ -194,6 +196,10 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
                           struct pool *pool);
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
+/* Takes over what somebody else says of a slot, all of whose elements are right: tiles, [kv_tiles][ASC_CHANNELS], and
+   of S of each kv tile how many elements are not masked. Thread-safe for different slots. */
+void judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
+                     const uint32_t *seen);
 /* Adds up the slots done so far. -1 without memory: *out is no summary then. */
 int judgement_summarize(const struct judgement *j, const struct trace *t, struct summary *out);
 /* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */

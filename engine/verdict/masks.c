@@ -63,6 +63,14 @@ int masks_slot(struct masks *m, const struct oracle_case *c, int slot, struct ju
     return failed ? -1 : 0;
 }
 
+void masks_adopt(struct masks *m, int slot, const uint32_t *seen, uint64_t elements)
+{
+    struct mask_counts *counts = m->counts + (size_t)slot * (size_t)m->kv_tiles;
+    for (int kv = 0; kv < m->kv_tiles; kv++)
+        counts[kv] = (struct mask_counts){.both = seen[kv], .neither = elements - seen[kv]};
+    m->source[slot] = MASK_FROM_S;
+}
+
 /* Calls `take` for every slot with a wrong bit. */
 static int each_wrong(const struct masks *m, const struct trace *t,
                       void (*take)(const struct oracle_case *c, const struct mask_tile *tiles, struct mask_plan *plan,

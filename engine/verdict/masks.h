@@ -29,6 +29,9 @@ void masks_free(struct masks *m);                         /* NULL is legal */
 
 /* Reads one slot; thread-safe for different slots. -1: memory ran out. */
 int masks_slot(struct masks *m, const struct oracle_case *c, int slot, struct judge_scratch *scratch);
+/* The same of a slot whose S is right: it hides what it should. seen: [kv_tiles] how many elements of each tile that
+   leaves, of `elements`. */
+void masks_adopt(struct masks *m, int slot, const uint32_t *seen, uint64_t elements);
 /* After all slots. -1: memory ran out. */
 int masks_find(struct masks *m, const struct trace *t);
 

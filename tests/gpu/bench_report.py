@@ -2,6 +2,7 @@
 
 import math
 import re
+import statistics
 from pathlib import Path
 
 from bench_steps import CAPTURE, LARGE, medians
@@ -13,7 +14,7 @@ everything but the numerics anew; this page is made from the sections in [gpu-re
 
 """
 # Sections in their order; any other file of docs/gpu-report/ comes behind them.
-ORDER = ("machine", "capture", "overhead", "published", "ladder", "bursts", "printf", "process", "rerun", "sanitizer", "bounded", "times", "numerics")
+ORDER = ("machine", "capture", "overhead", "published", "ladder", "bursts", "printf", "process", "rerun", "stages", "sanitizer", "bounded", "times", "numerics")
 
 
 def seconds(x):
@@ -374,6 +375,32 @@ def rerun_section(figures):
             commands(row["command"] for row in figures["rerun"]["rows"]))
 
 
+def stages_section(figures):
+    if "error" in figures["stages"]:
+        return error_section("Captured stages on the GPU", figures, "stages")
+    rows = []
+    for row in figures["stages"]["rows"]:
+        name = f"{Path(row['kernel']).stem} ({','.join(map(str, row['shape']))})"
+        judge = row["judge"]
+        if "error" in judge:
+            rows.append([name, "not measured: " + judge["error"]])
+            continue
+        runs = judge["runs"][1:]
+        totals = [seconds(medians(row[who]["runs"][1:])["total"]) if "error" not in row[who] else "not measured"
+                  for who in ("auto", "cpu")]
+        rows.append([name, size(judge["trace_bytes"]), f"{judge['agreed']} of {judge['slots']}",
+                     f"**{seconds(statistics.median(run['total'] for run in runs))}**",
+                     seconds(statistics.median(run["copying"] + run["judging"] for run in runs)),
+                     seconds(judge["runs"][0]["total"]), *totals])
+    return ("## Captured stages on the GPU\n\nEvery stage of every tile of a correct run, globally, locally and bit by "
+            "bit, by `attnscope-judge` from pinned host memory; a q\ntile agrees if each of its verdicts is the CPU's. "
+            "Aim: 100 ms at (2,8,2048,128). `rerun`: the key that reruns pressed, until all\nis judged, with the CPU's "
+            "confirmations; aims: 50 ms and 300 ms. The first time a trace's memory is pinned. " + measured(figures) + "\n\n" +
+            table(("run", "trace", "q tiles that agree", "judged", "on the device, with the copies", "the first time", "rerun",
+                   "rerun, judged by the CPU"), rows) +
+            commands(row["command"] for row in figures["stages"]["rows"]))
+
+
 def bounded_section(figures):
     if "error" in figures["bounded"]:
         return error_section("Bounded capture", figures, "bounded")
@@ -452,7 +479,7 @@ SECTIONS = {"machine": ("machine", machine_section), "capture": ("capture", capt
             "overhead": ("capture", overhead_section), "published": ("published", published_section), "ladder": ("ladder", ladder_section),
             "bursts": ("bursts", bursts_section), "printf": ("printf", printf_section),
             "process": ("process", process_section),
-            "rerun": ("rerun", rerun_section), "sanitizer": ("sanitizer", sanitizer_section),
+            "rerun": ("rerun", rerun_section), "stages": ("stages", stages_section), "sanitizer": ("sanitizer", sanitizer_section),
             "bounded": ("bounded", bounded_section), "times": ("memory", times_section)}
 
 

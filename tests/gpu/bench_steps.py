@@ -321,6 +321,29 @@ def rerun(bench):
     return {"rows": rows}
 
 
+# Kernel, (B,H,L,D), what is declared besides.
+STAGES = (("kernels/fp16_mma.cu", (2, 8, 2048, 128)), ("kernels/fp16_mma.cu", (1, 8, 512, 64)),
+          ("kernels/v2b_scalar.cu", (1, 8, 512, 64)))
+
+
+def stages(bench):
+    """All captured stages of a run, judged on the GPU, and each verdict compared with the CPU's; then the whole rerun."""
+    rows = []
+    for kernel, shape in STAGES[1:2] if bench.quick else STAGES:
+        keys = [f"shape.{key}={n}" for key, n in zip(("batch", "heads", "q_len", "head_dim"), shape)] + ["capture.mem=4GiB"]
+        arguments = [kernel, 6, *keys, "capture.judge=cpu"]
+        row = {"kernel": kernel, "shape": shape, "command": " ".join(map(str, ("build/tests/bench_stages", *arguments)))}
+        row["judge"] = attempt(bench.ask, [Path(bench.phases()).parent / "bench_stages", *arguments], 150)
+        for who in ("auto", "cpu"):
+            scenario = Path(bench.folder.name) / f"stages-{who}.ini"
+            scenario.write_text(f"[scenario]\nkernel = {ROOT / kernel}\n[shape]\n" + "".join(
+                f"{key} = {n}\n" for key, n in zip(("batch", "heads", "q_len", "head_dim"), shape)) +
+                f"[capture]\nmem = 4GiB\njudge = {who}\n", encoding="utf-8")
+            row[who] = attempt(bench.ask, [bench.phases(), scenario, 6], 120)
+        rows.append(row)
+    return {"rows": rows}
+
+
 def bounded(bench):
     """A shape whose full trace would be terabytes."""
     if bench.quick:
@@ -353,7 +376,7 @@ def process(bench):
 
 # In the order of what is most wanted, should the time run out.
 STEPS = {"builds": builds, "memory": memory, "capture": capture, "ladder": ladder, "bursts": bursts, "printf": printf,
-         "process": process, "rerun": rerun, "bounded": bounded, "sanitizer": sanitizer, "published": published}
+         "process": process, "rerun": rerun, "stages": stages, "bounded": bounded, "sanitizer": sanitizer, "published": published}
 
 
 def medians(runs):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The judge of O and LSE on a real GPU: the CPU's bits, and the time that it takes."""
+"""The judge on a real GPU: of O and LSE the CPU's bits, of captured stages the CPU's verdicts."""
 
 import json
 import os
@@ -18,8 +18,9 @@ ATTNSCOPE = os.environ.get("ATTNSCOPE", str(BUILD / "attnscope"))
 JUDGE = BUILD / "attnscope-judge"
 
 
-def run(*command):
-    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+def run(*command, **environment):
+    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False,
+                          env={**os.environ, **environment})
 
 
 class Judge(unittest.TestCase):
@@ -33,6 +34,20 @@ class Judge(unittest.TestCase):
     def test_bits(self):
         done = run(BUILD / "tests/test_gpu_judge", JUDGE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_stages(self):
+        """The runs are the CPU's, the judge is the GPU."""
+        done = run(BUILD / "tests/test_gpu_stages", JUDGE, ATTNSCOPE_BACKEND="cpu")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_stages_of_a_gpu(self):
+        """Tensor cores, a mask, tails of both tiles: every verdict is the CPU's."""
+        done = run(BUILD / "tests/bench_stages", "kernels/fp16_mma.cu", 2, "shape.heads=2", "shape.q_len=300",
+                   "shape.kv_len=500", "shape.head_dim=128", "shape.causal=bottom-right", "capture.judge=cpu",
+                   ATTNSCOPE_BACKEND="gpu")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["good"], found["agreed"]), (found["slots"], found["slots"]), done.stdout)
 
     def test_every_q_tile_is_judged(self):
         """The shape of the issue's goal, less its heads: every q tile, and none of a correct kernel off."""

@@ -394,6 +394,18 @@ static inline cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
+enum { cudaHostRegisterDefault };
+
+static inline cudaError_t cudaHostRegister(void *, size_t, unsigned)
+{
+    return cudaSuccess;
+}
+
+static inline cudaError_t cudaHostUnregister(void *)
+{
+    return cudaSuccess;
+}
+
 static inline cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     *available = *total = (size_t)1 << 36;

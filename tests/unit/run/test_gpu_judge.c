@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "engine/build/build.h"
-#include "engine/build/link_stub.h"
 #include "engine/judge/numbers.h"
 #include "engine/oracle/bound.h"
 #include "engine/run/bounded.h"
@@ -17,6 +15,7 @@
 #include "engine/session/session.h"
 #include "engine/verdict/case.h"
 #include "tests/unit/lib/golden.h"
+#include "tests/unit/lib/judge_program.h"
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,55 +28,11 @@
 static const char *program = DIR "/attnscope-judge";
 static bool on_gpu;
 
-static void must_run(const char *command)
-{
-    if (system(command) != 0) /* NOLINT(cert-env33-c): fixed words */
-        fail_msg("%s", command);
-}
-
-/* As the builder compiles a kernel, without a rewrite: the program calls the executor itself. */
 static int build_judge(void **state)
 {
-    char command[4096];
-    struct err err;
     (void)state;
-    must_run("mkdir -p " DIR);
-    if (on_gpu)
-        return 0;
-    size_t used = (size_t)snprintf(command, sizeof command, "mkdir -p " DIR " && g++");
-    for (const char *const *flag = simt_compile_flags; *flag; flag++)
-        used += (size_t)snprintf(command + used, sizeof command - used, " %s", *flag);
-    snprintf(command + used, sizeof command - used,
-             " %s -Wall -Wextra -Werror -I. -Iengine/simt/include -include engine/simt/include/simt_device.h -c "
-             "engine/judge/judge_main.cu -o " DIR "/judge.o",
-             simt_march_flag() ? simt_march_flag() : "");
-    must_run(command);
-    if (link_stub_write(DIR "/judge.o", DIR "/judge.s", &err))
-        fail_msg("%s", err.message);
-    used = (size_t)snprintf(command, sizeof command,
-                            "g++ -o %s " DIR "/judge.o " DIR "/judge.s build/libdebuggee_cpu.a -ljansson", program);
-    for (const char *const *flag = simt_link_flags; *flag; flag++)
-        used += (size_t)snprintf(command + used, sizeof command - used, " %s", *flag);
-    must_run(command);
+    judge_program_build(on_gpu ? NULL : program, DIR);
     return 0;
-}
-
-/* A run of a kernel: KEY=VALUE of its scenario, NULL ends them. */
-static struct session *run(const char *kernel, const char *const *keys)
-{
-    struct session *s;
-    struct err err = {0};
-    if (session_open(kernel, &s, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
-    for (; *keys; keys += 2)
-        if (scenario_set(&s->subject.scenario, keys[0], keys[1], &err) != 0)
-            fail_msg("%s: %s", keys[0], err.message);
-    if (scenario_check(&s->subject.scenario, &err) != 0)
-        fail_msg("%s: %s", err.where, err.message);
-    assert_int_equal(session_start(s), 0);
-    session_finish(s, 0);
-    assert_int_equal(s->job.phase, PHASE_READY);
-    return s;
 }
 
 struct compared {
@@ -125,7 +80,7 @@ static void inputs_alone(struct slot_case *c)
 static void expect_same_declared(const char *kernel, const char *const *keys, int64_t bad,
                                  void (*declare)(struct asc_conventions *conventions))
 {
-    struct session *s = run(kernel, keys);
+    struct session *s = judge_program_run(kernel, keys);
     if (declare)
         declare(&s->run.trace->conventions);
     const struct trace *t = s->run.trace;
@@ -307,7 +262,8 @@ static void test_bits_of_codes(void **state)
 /* A run without probes, all of whose q tiles a judge on a GPU is asked about; one of them is off. */
 static struct session *without_probes(struct bounded *b)
 {
-    struct session *s = run("tests/session/one-q-tile.ini", (const char *const[]){"scenario.probes", "off", NULL});
+    struct session *s =
+        judge_program_run("tests/session/one-q-tile.ini", (const char *const[]){"scenario.probes", "off", NULL});
     const int n = 20;
     struct err err;
     int32_t(*places)[3] = calloc((size_t)n, sizeof *places);
@@ -354,7 +310,7 @@ static void test_a_judge_that_is_wrong_is_not_believed(void **state)
             "2>/dev/null && exec %s \"$1\" " DIR "/copy\n",
             (long long)(o - s->run.trace->bytes) + 1, program);
     assert_int_equal(fclose(f), 0);
-    must_run("chmod +x " DIR "/liar");
+    judge_program_must("chmod +x " DIR "/liar");
     assert_int_equal(bounded_judge_on_gpu(&b, s->run.trace, NULL, liar, "it", NULL, &err), 1);
     assert_string_equal(b.judge, "the CPU: the judge on it is wrong about b0 h0 q0, and nothing that it said counts");
     for (int i = 0; i < 20; i++)
