@@ -1,4 +1,4 @@
-#include "engine/verdict/address_rules.h"
+#include "engine/verdict/addresses.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,6 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/rope.h"
-#include "engine/verdict/address_rules.h"
 #include "engine/verdict/case.h"
 #include <math.h>
 #include <stdio.h>

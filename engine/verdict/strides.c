@@ -30,13 +30,13 @@ struct run_place {
 
 /* Where a row of a tile was found. With pages, `batch` is the number of its page, here and below, and `row` counts in
    it. */
-struct sight {
+struct seen_row {
     int batch, head, row;
     int64_t at;
 };
 
 /* Element d of row `row` is at first + batch * b + head * h + row * r + col * d. */
-struct reading {
+struct step_reading {
     int64_t first;
     struct asc_strides stride;
     bool padded; /* rows are counted from the left padding on */
@@ -185,10 +185,10 @@ static int each_tile(const struct judgement *j, const struct image *m,
 }
 
 /* The sight of a row of a sequence, not looked up yet. */
-static struct sight sight_of(const struct image *m, const int32_t *place, int row)
+static struct seen_row sight_of(const struct image *m, const int32_t *place, int row)
 {
     const struct asc_problem *p = m->own.p;
-    struct sight s = {place[0], head_at(m, place), row, -1};
+    struct seen_row s = {place[0], head_at(m, place), row, -1};
     if (m->own.paged && row / p->page_size < asc_table_pages(p)) {
         s.batch = p->page_table[(int64_t)place[0] * asc_table_pages(p) + row / p->page_size];
         s.row = row % p->page_size;
@@ -199,7 +199,7 @@ static struct sight sight_of(const struct image *m, const int32_t *place, int ro
 struct looking {
     const struct image *m;
     int64_t col;
-    struct sight *sights; /* [SIGHTS] */
+    struct seen_row *sights; /* [SIGHTS] */
     size_t n;
 };
 
@@ -208,7 +208,7 @@ static bool look_at_tile(void *ctx, const struct matrix *tile, const int32_t *pl
     struct looking *l = ctx;
     const int step = 1 + tile->rows / ROWS_OF_TILE;
     for (int r = 0; r < tile->rows && l->n < SIGHTS; r += step) {
-        struct sight s = sight_of(l->m, place, first_row(l->m, place, kv) + r);
+        struct seen_row s = sight_of(l->m, place, first_row(l->m, place, kv) + r);
         s.at = look_up(l->m, tile, r, l->col);
         if (s.at >= 0)
             l->sights[l->n++] = s;
@@ -217,25 +217,25 @@ static bool look_at_tile(void *ctx, const struct matrix *tile, const int32_t *pl
 }
 
 /* The row that the strides count: through the sequences, or behind a padding. */
-static int64_t counted_row(const struct image *m, const struct reading *r, int batch, int row)
+static int64_t counted_row(const struct image *m, const struct step_reading *r, int batch, int row)
 {
     const struct asc_problem *p = m->own.p;
     const int64_t pad = p->left_pad && r->padded && m->ch != asc_q ? p->kv_len - asc_kv_len(p, batch) : 0;
     return m->own.packed ? m->begin[batch] + row : row + pad;
 }
 
-static int64_t read_at(const struct image *m, const struct reading *r, const struct sight *s)
+static int64_t read_at(const struct image *m, const struct step_reading *r, const struct seen_row *s)
 {
     const int64_t b = m->own.packed ? 0 : r->stride.batch * s->batch;
     return r->first + b + r->stride.head * s->head + r->stride.row * counted_row(m, r, s->batch, s->row);
 }
 
 /* A stride from two sights that differ in what it counts alone. */
-static void solve(const struct image *m, const struct sight *sights, size_t n, struct reading *r, int which)
+static void solve(const struct image *m, const struct seen_row *sights, size_t n, struct step_reading *r, int which)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n && k < i + 1 + (size_t)SLOTS * ROWS_OF_TILE; k++) {
-            const struct sight *a = &sights[i], *b = &sights[k];
+            const struct seen_row *a = &sights[i], *b = &sights[k];
             const int64_t apart[3] = {counted_row(m, r, b->batch, b->row) - counted_row(m, r, a->batch, a->row),
                                       b->head - a->head, m->own.packed ? 0 : b->batch - a->batch};
             const int64_t known =
@@ -252,7 +252,7 @@ static void solve(const struct image *m, const struct sight *sights, size_t n, s
 }
 
 /* Most of what was found is where the reading says: some rows are found by chance. */
-static bool meets(const struct image *m, const struct reading *r, const struct sight *sights, size_t n)
+static bool meets(const struct image *m, const struct step_reading *r, const struct seen_row *sights, size_t n)
 {
     size_t met = 0;
     for (size_t i = 0; i < n; i++)
@@ -262,7 +262,7 @@ static bool meets(const struct image *m, const struct reading *r, const struct s
 
 struct checking {
     const struct image *m;
-    const struct reading *r;
+    const struct step_reading *r;
     bool holds;
 };
 
@@ -271,7 +271,7 @@ static bool check_tile(void *ctx, const struct matrix *tile, const int32_t *plac
     struct checking *c = ctx;
     const struct image *m = c->m;
     for (int r = 0; r < tile->rows && c->holds; r++) {
-        const struct sight s = sight_of(m, place, first_row(m, place, kv) + r);
+        const struct seen_row s = sight_of(m, place, first_row(m, place, kv) + r);
         const int64_t at = read_at(m, c->r, &s);
         for (int d = 0; d < tile->cols && c->holds; d++) {
             const int64_t i = at + c->r->stride.col * d;
@@ -296,7 +296,7 @@ static void say_stride(char *out, const char *name, int64_t got, int64_t own)
                  used ? "," : "it goes through", name, (long long)got, (long long)own);
 }
 
-static void say(const struct image *m, const struct reading *r, char out[ADDRESS_BYTES])
+static void say(const struct image *m, const struct step_reading *r, char out[ADDRESS_BYTES])
 {
     static const char *const names[] = {"Q", "K", "V"};
     const struct placed *own = &m->own;
@@ -332,7 +332,7 @@ static void say(const struct image *m, const struct reading *r, char out[ADDRESS
 static int try_reading(const struct judgement *j, const struct image *m, const struct looking *l, bool padded,
                        char out[ADDRESS_BYTES])
 {
-    struct reading r = {.first = m->own.first, .stride = m->own.to, .padded = padded};
+    struct step_reading r = {.first = m->own.first, .stride = m->own.to, .padded = padded};
     r.stride.col = l->col;
     if (!l->n)
         return 0;
