@@ -336,7 +336,8 @@ static void a_pair_that_is_turned_in_place_uses_what_it_has_just_made(void **sta
     const struct rope rope = {.kind = ASC_ROPE_HALF, .dim = 4, .base = 100};
     const double x[] = {1, 2, 3, 4}, by[] = {3, 0.3}; /* position 3: 3 * 100^0 and 3 * 100^-(1/2) */
     for (int reuse = REUSE_NONE; reuse <= REUSE_SECOND; reuse++) {
-        const struct turned how = {.by = rope, .reuse = (enum reuse)reuse, .angles = ASC_ROPE_HALF, .times = 1};
+        const struct turned how = {
+            .by = rope, .reuse = (enum reuse)reuse, .angles = ASC_ROPE_HALF, .signs = ASC_ROPE_HALF, .times = 1};
         double out[4];
         turned_row(&how, &rope, 3, x, 4, out);
         for (int i = 0; i < 2; i++) {
