@@ -23,7 +23,7 @@ SAID = {
     "slot-of-another-item": "the splits' outputs are those of the previous work item, counted q tile by q tile",
     "state-not-reset": "m goes on from what the work item before has left: the state is not reset between them",
     "item-begins-late": "kv tiles that rows should see were never visited",
-    "item-begins-early": "is recorded by two blocks, with different values",
+    "item-begins-early": "is recorded by two blocks, first in kv tile",
     "empty-split-counted": "a split without any key counts, as if its LSE were 0",
 }
 
