@@ -206,8 +206,8 @@ static void with_tensor_cores(void **state)
     assert_true(for_all(on_tensor_cores) > 100);
 }
 
-/* Where S is the product of codes, with their scales or without, it is asked for bit by bit, and so is U of V's codes; a
-   rounding of S that the bound lets pass is found. */
+/* Where S is the product of codes, with their scales or without, it is asked for bit by bit, and so is U of V's codes;
+   a rounding of S that the bound lets pass is found. */
 static void bits_of_folded_products(void **state)
 {
     (void)state;

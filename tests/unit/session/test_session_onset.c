@@ -105,7 +105,8 @@ static void an_event_explains(void **state)
     assert_true(s_probe->line - v_probe->line > 2);
     trace_event_init(&e);
     static const char between[] = "between its operands and its probe, ", race[] = "a race at ",
-                      unwritten[] = "it reads uninitialized memory at ", waited[] = "a cp.async of it is not waited for, ";
+                      unwritten[] = "it reads uninitialized memory at ",
+                      waited[] = "a cp.async of it is not waited for, ";
     const struct {
         enum event_kind kind;
         const char *text, *words;
