@@ -211,8 +211,10 @@ static void with_tensor_cores(void **state)
 static void bits_of_folded_products(void **state)
 {
     (void)state;
-    for (int late = 0; late < 2; late++) {
+    for (int i = 0; i < 4; i++) {
         struct spec s = base();
+        const bool late = i > 0;
+        s.join = i > 0 ? i - 1 : 0;
         s.dtype = DTYPE_E4M3;
         s.coded = 1;
         s.kv_len = 256;
