@@ -293,6 +293,19 @@ static bool all_right(const struct judge_verdict *v, int64_t n)
     return true;
 }
 
+/* Whether every element of U of each visit, and of O, was looked at: what no thread came to is not right. They are all
+   numbers where they are right. */
+static bool looked_at_all(const struct judge_verdict *v, int visits, int64_t elements)
+{
+    for (int i = 0; i < visits * JUDGE_SIDES; i++)
+        if (v[i / JUDGE_SIDES * KINDS + JUDGE_U * JUDGE_SIDES + i % JUDGE_SIDES].all.n != elements)
+            return false;
+    for (int side = 0; side < JUDGE_SIDES; side++)
+        if (v[visits * KINDS + JUDGE_O * JUDGE_SIDES + side].all.n != elements)
+            return false;
+    return true;
+}
+
 struct taking {
     const struct gpu_asking *a;
     struct gpu_stages *out;
@@ -315,6 +328,10 @@ static int take_slot(void *ctx, int64_t place)
         return 0;
     if (slot_case_make(a->t, slot, &c) != 0)
         return -1;
+    if (!looked_at_all(from, of->visits, (int64_t)c.c.in_q.rows * c.c.head_dim_v)) {
+        slot_case_free(&c);
+        return 0;
+    }
     c.c.fingerprint = a->f;
     for (int kv = 0; kv < kv_tiles; kv++)
         if (schedule_masked(&c.c, kv))

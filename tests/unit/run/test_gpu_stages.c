@@ -8,15 +8,20 @@
 #include <cmocka.h>
 
 #include "engine/judge/ask.h"
+#include "engine/judge/work.h"
 #include "engine/run/gpu_stages.h"
 #include "engine/session/session.h"
 #include "engine/session/work_parts.h"
 #include "engine/verdict/masks.h"
 #include "engine/verdict/status.h"
 #include "tests/unit/lib/judge_program.h"
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DIR "build/test-gpu-stages"
@@ -156,14 +161,35 @@ static void test_mistakes(void **state)
     }
 }
 
-/* Who calls everything right, and has looked at nothing. */
+/* As if every element had been looked at. */
+static void claim_all(const char *path)
+{
+    const int fd = open(path, O_RDWR);
+    struct stat status;
+    assert_true(fd >= 0 && fstat(fd, &status) == 0);
+    unsigned char *at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(at != (unsigned char *)MAP_FAILED);
+    const struct judge_work *w = (struct judge_work *)(void *)at;
+    const struct judge_slot *slots = (struct judge_slot *)(void *)(at + w->slots);
+    const struct judge_tile *tiles = (struct judge_tile *)(void *)(at + w->tiles);
+    const struct judge_numbers *numbers = (struct judge_numbers *)(void *)(at + w->numbers);
+    struct judge_verdict *verdicts = (struct judge_verdict *)(void *)(at + w->verdicts);
+    for (int64_t slot = 0; slot < w->n_tiles; slot++)
+        for (int i = 0; i < (slots[slot].visits * JUDGE_STAGES + JUDGE_ENDS) * JUDGE_SIDES; i++)
+            verdicts[slots[slot].verdicts + i].all.n = tiles[slot].rows * numbers->head_dim_v;
+    munmap(at, (size_t)status.st_size);
+    close(fd);
+}
+
+/* Who calls everything right, and has looked at nothing; with LIAR set it says that it has. */
 static int lie(void)
 {
     struct judge_answer answer = {.device = "a liar"};
     struct judge_ask ask;
     while (send(JUDGE_SOCKET, &answer, sizeof answer, 0) == (ssize_t)sizeof answer &&
            recv(JUDGE_SOCKET, &ask, sizeof ask, 0) == (ssize_t)sizeof ask)
-        ;
+        if (getenv("LIAR"))
+            claim_all(ask.work);
     return 0;
 }
 
@@ -211,6 +237,12 @@ static void test_a_liar_is_not_believed(void **state)
     char self[4096] = "";
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     struct session *s = run_judged(self, "tests/session/one-q-tile.ini");
+    assert_int_equal(s->run.judgement->by_gpu, 0); /* what nobody has looked at is not right */
+    assert_int_equal(s->run.judgement->n_findings, 1);
+    session_free(s);
+    setenv("LIAR", "1", 1);
+    s = run_judged(self, "tests/session/one-q-tile.ini");
+    unsetenv("LIAR");
     const struct judgement *j = s->run.judgement;
     assert_int_equal(j->by_gpu, 0);
     assert_string_equal(j->judge,
