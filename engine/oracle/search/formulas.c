@@ -17,7 +17,7 @@
 enum { TEXT_BYTES = 4 * ASC_FORMULA_BYTES };
 
 /* What stands there, of numbers of the case: once less 1, and as it is. */
-enum number { NO_NUMBER, TILE_ROWS, TILE_COLS, GROUP, HEADS, BATCHES, NUMBERS };
+enum number { NO_NUMBER, TILE_ROWS, TILE_COLS, GROUP, HEADS, BATCHES, WIDTH, NUMBERS };
 
 static const struct {
     const char *words;
@@ -37,6 +37,10 @@ static const struct {
                         [LANE] = {"j %% 32", NO_NUMBER, 0},
                         [KEY_BEFORE] = {"j - 1", NO_NUMBER, 0},
                         [KEY_BEHIND] = {"j + 1", NO_NUMBER, 0},
+                        [KEY_PADDED] = {"j + %d - kv_len", WIDTH, 0},
+                        [KEY_PADDED_WITHIN] = {"min(j + %2$d - kv_len, %1$d)", WIDTH, 1},
+                        [KEY_UNPADDED] = {"j + kv_len - %d", WIDTH, 0},
+                        [KEY_UNPADDED_WITHIN] = {"max(j + kv_len - %d, 0)", WIDTH, 0},
                         [QUERY_FOR_KEY] = {"i", NO_NUMBER, 0},
                         [HEAD_0] = {"0", NO_NUMBER, 0},
                         [KV_HEAD] = {"h / %d", GROUP, 0},
@@ -54,7 +58,8 @@ static const char names[] = "ijhb";
 static void say_instead(const struct oracle_case *c, const struct formula_edit *f, int variable, char *out,
                         size_t bytes)
 {
-    const int numbers[NUMBERS] = {0, c->br, c->bc, f->group, f->heads, f->batches}, instead = f->instead[variable];
+    const int width = (int)(f->of_keep ? c->keeps_at.row : c->masks_at.row);
+    const int numbers[NUMBERS] = {0, c->br, c->bc, f->group, f->heads, f->batches, width}, instead = f->instead[variable];
     const int n = numbers[insteads[instead].of];
     if (instead == OWN)
         snprintf(out, bytes, "%c", names[variable]);

@@ -21,6 +21,10 @@ enum instead {
     LANE,
     KEY_BEFORE,
     KEY_BEHIND,
+    KEY_PADDED, /* of the longest sequence's width, where keys stand at its end */
+    KEY_PADDED_WITHIN,
+    KEY_UNPADDED,
+    KEY_UNPADDED_WITHIN,
     QUERY_FOR_KEY,
     HEAD_0,
     KV_HEAD,

@@ -17,6 +17,11 @@ static const struct {
     [HALF_EXCHANGED] = {"the two codes of each byte of %s are exchanged", {0}},
     [HALF_LOW] = {"the lower code of each byte of %s is taken for both", {0}},
     [HALF_HIGH] = {"the upper code of each byte of %s is taken for both", {0}},
+    [HALF_BY_ROW] = {"which code of a byte of %s is taken goes by the row, not by the column", {0}},
+    [HALF_ROWS_EXCHANGED] = {"the two codes of each byte of %s, of rows 2 i and 2 i + 1, are exchanged", {0}},
+    [HALF_ROWS_LOW] = {"the lower code of each byte of %s, of row 2 i, is taken for row 2 i + 1 as well", {0}},
+    [HALF_ROWS_HIGH] = {"the upper code of each byte of %s, of row 2 i + 1, is taken for row 2 i as well", {0}},
+    [HALF_BY_COLUMN] = {"which code of a byte of %s is taken goes by the column, not by the row", {0}},
     [HALF_UNSIGNED] = {"the codes of %s are read without their sign",
                        {0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, 0.5, 1, 1.5, 2, 3, 4, 6}},
     [HALF_NEGATED] = {"the codes of %s are read with the wrong sign",
@@ -37,22 +42,56 @@ static const struct {
     [HALF_MAGNITUDE] = {"the codes of %s are read as a sign and a whole number of three bits",
                         {0, 1, 2, 3, 4, 5, 6, 7, 0, -1, -2, -3, -4, -5, -6, -7}}};
 
-/* The column whose code stands for that of a column. */
-static int column_read(enum half_reading reading, int col)
+/* Whose code stands for that of a row and a column. */
+static void take_place(enum half_reading reading, int *r, int *col)
 {
-    return reading == HALF_EXCHANGED ? col ^ 1 : reading == HALF_LOW ? col & ~1 : reading == HALF_HIGH ? col | 1 : col;
+    const int row = *r, c = *col;
+    switch (reading) {
+    case HALF_EXCHANGED:
+        *col = c ^ 1;
+        break;
+    case HALF_LOW:
+        *col = c & ~1;
+        break;
+    case HALF_HIGH:
+        *col = c | 1;
+        break;
+    case HALF_BY_ROW:
+        *col = (c & ~1) | (row & 1);
+        break;
+    case HALF_ROWS_EXCHANGED:
+        *r = row ^ 1;
+        break;
+    case HALF_ROWS_LOW:
+        *r = row & ~1;
+        break;
+    case HALF_ROWS_HIGH:
+        *r = row | 1;
+        break;
+    case HALF_BY_COLUMN:
+        *r = (row & ~1) | (c & 1);
+        break;
+    default:
+        break;
+    }
 }
 
-/* What is read where `value` is: codes times scales of row r, all of one row. */
-static double read_half(const struct sample_tile *t, const struct rule *rule, int r, int col, const double *value)
+/* What is read as element `at` of a tile of rows from `first` on: codes times scales. NaN: the tile does not have it. */
+static double read_half(const struct sample_tile *t, const struct rule *rule, int first, int rows, int at,
+                        const double *values)
 {
     const enum asc_channel of = rule->rows.operand;
-    const int from = column_read(rule->half, col);
-    const double step = codes_step(t->c, of, r, col), own = codes_step(t->c, of, r, from);
+    const int cols = oracle_dim(t->c, of), row = first + at / cols, col = at % cols;
+    int r = row, from = col;
+    take_place(rule->half, &r, &from);
+    if (r >= first + rows)
+        return NAN;
+    const double step = codes_step(t->c, of, row, col), own = codes_step(t->c, of, r, from);
+    const double value = values[(ptrdiff_t)(r - first) * cols + from];
     uint8_t code = 0;
-    if (from != col)
-        return value[from] / own * step;
-    dtype_store(DTYPE_E2M1, &code, 0, value[col] / own);
+    if (rule->half < HALF_OF_PLACES)
+        return value / own * step;
+    dtype_store(DTYPE_E2M1, &code, 0, value / own);
     /* Of a code of -0 a value may have lost its sign, as 0 times a scale: both are what they were. */
     code &= 0xF;
     return (rule->half == HALF_TABLE ? (double)rule->table[code] : readings[rule->half].value[code]) * step;
@@ -63,7 +102,7 @@ static void read_all(const struct sample_tile *t, const struct rule *rule, const
     const enum asc_channel of = rule->rows.operand;
     const int cols = oracle_dim(t->c, of), first = of == asc_q ? 0 : t->kv * t->c->bc;
     for (int i = 0; i < rows * cols; i++)
-        out[i] = read_half(t, rule, first + i / cols, i % cols, value + (ptrdiff_t)(i / cols) * cols);
+        out[i] = read_half(t, rule, first, rows, i, value);
 }
 
 int half_table(const struct sample *s, float table[HALF_CODES])
@@ -113,11 +152,11 @@ bool half_forward(struct search *search, const struct rule *rule, const struct s
     if (stage == of) {
         read_all(t, rule, t->want, rows, want);
         for (size_t i = 0; i < sample_cells(t); i++)
-            bound[i] = t->bound[i] + (unit + 4 * BOUND_U) * fabs(want[i]);
+            bound[i] = isnan(want[i]) ? INFINITY : t->bound[i] + (unit + 4 * BOUND_U) * fabs(want[i]);
         return true;
     }
     struct operands x = t->x;
-    if (!x.of[of].value)
+    if (!x.of[of].value || (rule->half >= HALF_OF_ROWS && rule->half < HALF_OF_PLACES))
         return false;
     read_all(t, rule, x.of[of].value, rows, search->operand);
     for (int i = 0; i < rows * cols; i++) /* and what rounding it to its type may add, where nobody sees it */

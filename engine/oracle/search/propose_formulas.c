@@ -21,6 +21,11 @@ static bool differs(const struct search *search, const struct formula_edit *f, i
         return c->bc > 32;
     case DIAGONAL:
         return c->q_len != c->kv_len;
+    case KEY_PADDED:
+    case KEY_PADDED_WITHIN:
+    case KEY_UNPADDED:
+    case KEY_UNPADDED_WITHIN:
+        return f->batches > 1 && (f->of_mask || f->of_keep);
     case PACKED_ROW:
     case KV_HEAD:
     case HEAD_OF_GROUP:

@@ -232,6 +232,65 @@ static void try_positions(struct search *search, struct rule rule)
     }
 }
 
+/* Whether a pair of the row, turned by the angle of pair `by`, is what was captured; *told: of a wrong element. */
+static bool pair_fits(const struct sample_tile *t, const struct turned *how, enum asc_channel of, int line, int i, int by,
+                      double *row, bool *told)
+{
+    const struct oracle_case *c = t->c;
+    struct turned other = *how;
+    double *out = row + c->head_dim;
+    const double most = turned_row_before(t, of, line, row), fold = of == asc_q ? values_fold(c) : 1;
+    const size_t first = (size_t)line * (size_t)c->head_dim;
+    int32_t pair[2];
+    int plus;
+    const int position = turned_index(how, t, of, line, &plus) + plus;
+    other.which = (struct map){.kind = MAP_FIXED, .a = by};
+    turned_row(&other, &c->rope, position, row, c->head_dim, out);
+    asc_rope_pair(how->by.kind, how->by.dim, i, pair);
+    *told = false;
+    for (int k = 0; k < 2; k++) {
+        const size_t at = first + (size_t)pair[k];
+        if (t->cell[at] >= CELL_SILENT || !element_within(t->type, t->got[at], out[pair[k]] * fold,
+                                                          turned_error(how, c, position) * most * fabs(fold)))
+            return false;
+        *told = *told || t->cell[at] == CELL_WRONG;
+    }
+    return true;
+}
+
+/* The angle of another pair: which one is looked for pair by pair, in a row whose angles lie far enough apart. */
+static void try_angles(struct search *search, struct rule rule, double *row)
+{
+    enum { PAIRS = 256, ROWS = 4 };
+    const struct sample *s = search->sample;
+    const int pairs = rule.turned.by.dim / 2;
+    struct pair found[PAIRS];
+    size_t n = 0;
+    int rows = 0;
+    for (int k = 0; k < s->n && rows < ROWS; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        int line = turned_lines(search, t, rule.rows.operand) - 1;
+        if (line < 0 || !line_is_wrong(search, &rule, t, line))
+            continue;
+        rows++;
+        for (int i = 0; i < pairs; i++) {
+            int by = AMBIGUOUS, fits = 0;
+            for (int j = 0; j < pairs; j++) {
+                bool told;
+                if (pair_fits(t, &rule.turned, rule.rows.operand, line, i, j, row, &told) && ++fits && told)
+                    by = j;
+            }
+            if (fits == 1 && by != AMBIGUOUS && n < PAIRS)
+                found[n++] = (struct pair){i, by};
+        }
+    }
+    if (n < 4)
+        return;
+    rule.cost += 3 + map_fit(found, n, pairs, &rule.turned.which);
+    if (rule.cost < INFINITY && rule.turned.which.kind != MAP_SAME)
+        rule_try(search, &rule);
+}
+
 void propose_rope(struct search *search)
 {
     const enum asc_channel stage = search->sample->channel;
@@ -246,6 +305,9 @@ void propose_rope(struct search *search)
         return;
     for (int i = 0; i < (itself ? 1 : 3); i++)
         try_variants(search, operands[i]);
+    double *row = itself && !search_is_settled(search) ? search_room(search, 2 * (size_t)c->head_dim * sizeof *row) : NULL;
+    if (row)
+        try_angles(search, plain(search, stage), row);
     for (int i = 0; i < (itself ? 1 : 2) && !search_is_settled(search); i++) {
         if (!itself && (c->softcap > 0 || c->score_mod))
             continue;

@@ -193,6 +193,7 @@ struct turned {
     enum dtype narrow_type;
     enum reuse reuse; /* the other one is made of this one as it is turned, not as it was */
     int angles;       /* enum asc_rope: whose pairs the angles are counted by */
+    struct map which; /* of the pair whose angle it is; MAP_SAME: its own */
     int signs;        /* enum asc_rope: by whose pairs an element is the first or the second of its own */
     double times;     /* how often; 0: it is not; -1: the other way */
     int quarters;     /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
@@ -240,7 +241,14 @@ enum half_reading {
     HALF_EXCHANGED,
     HALF_LOW,
     HALF_HIGH,
-    HALF_UNSIGNED,
+    HALF_BY_ROW,
+    HALF_OF_ROWS, /* from here: of codes whose bytes hold two rows, as they do where columns lie one after the other */
+    HALF_ROWS_EXCHANGED = HALF_OF_ROWS,
+    HALF_ROWS_LOW,
+    HALF_ROWS_HIGH,
+    HALF_BY_COLUMN,
+    HALF_OF_PLACES,
+    HALF_UNSIGNED = HALF_OF_PLACES,
     HALF_NEGATED,
     HALF_NO_SUBNORMAL,
     HALF_ONE_MORE,

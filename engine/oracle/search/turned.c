@@ -44,9 +44,10 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
         asc_rope_pair(how->by.kind, how->by.dim, i, pair);
         for (int turn = 0; turn < 2; turn++) {
             const int k = how->reuse == REUSE_SECOND ? !turn : turn, d = pair[k],
-                      at = how->angles == how->by.kind    ? i
-                           : how->angles == ASC_ROPE_HALF ? d % pairs
-                                                          : d / 2;
+                      own_angle = how->angles == how->by.kind    ? i
+                                  : how->angles == ASC_ROPE_HALF ? d % pairs
+                                                                 : d / 2,
+                      at = map_at(&how->which, own_angle);
             const double wide = how->times * angle(how, own, position, at) + how->quarters * M_PI_2;
             const double by = how->narrow == ROPE_NARROW_ANGLE ? bound_round(how->narrow_type, wide) : wide;
             const double both[] = {cos(by), sin(by)};
@@ -220,6 +221,11 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     if (how->angles != how->by.kind) {
         SAY("%s with the angles of the other pairing: element d has that of pair %s", and,
             how->angles == ASC_ROPE_HALF ? "d mod (rope_dim / 2)" : "d / 2");
+        and = ",";
+    }
+    if (how->which.kind != MAP_SAME) {
+        map_words(&how->which, "i", words, sizeof words);
+        SAY("%s with the angle of pair %s where that of pair i is wanted", and, words);
         and = ",";
     }
     if (how->signs != how->by.kind) {
