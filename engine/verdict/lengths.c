@@ -9,47 +9,58 @@
 
 enum { SLOTS_LOOKED_AT = 96 };
 
-/* LENGTHS(id, end of the keys, queries and keys that the diagonal goes by, words): b is the batch, B the one before. */
+/* LENGTHS(id, end of the keys, queries and keys that the diagonal goes by, number of the words, words): b is the batch,
+   B the one before. The words have q_len of the longest sequence for a second number. */
 #define LENGTHS_LIST                                                                                                   \
-    LENGTHS(KEYS_OF_LONGEST, p->kv_len, q(b), p->kv_len, "the kv_len of the longest sequence, %d")                     \
-    LENGTHS(BOTH_OF_LONGEST, p->kv_len, p->q_len, p->kv_len, "kv_len and q_len of the longest sequences, %d and %d")   \
-    LENGTHS(DIAGONAL_OF_LONGEST, k(b), p->q_len, p->kv_len,                                                            \
+    LENGTHS(KEYS_OF_LONGEST, p->kv_len, q(b), p->kv_len, p->kv_len, "the kv_len of the longest sequence, %d")          \
+    LENGTHS(BOTH_OF_LONGEST, p->kv_len, p->q_len, p->kv_len, p->kv_len,                                                \
+            "kv_len and q_len of the longest sequences, %d and %d")                                                    \
+    LENGTHS(DIAGONAL_OF_LONGEST, k(b), p->q_len, p->kv_len, p->kv_len,                                                 \
             "its diagonal by kv_len and q_len of the longest sequences, %d and %d")                                    \
-    LENGTHS(KEYS_BEFORE, k(B), q(b), k(B), "the kv_len of the sequence before")                                        \
-    LENGTHS(BOTH_BEFORE, k(B), q(B), k(B), "kv_len and q_len of the sequence before")                                  \
-    LENGTHS(KEYS_OF_FIRST, k(0), q(b), k(0), "the kv_len of sequence 0")                                               \
-    LENGTHS(QUERIES_FOR_KEYS, q(b), q(b), q(b), "the q_len of the sequence in the place of its kv_len")                \
-    LENGTHS(OLD_KEYS, asc_cache_len(p, b), q(b), k(b),                                                                 \
+    LENGTHS(KEYS_BEFORE, k(B), q(b), k(B), 0, "the kv_len of the sequence before")                                     \
+    LENGTHS(BOTH_BEFORE, k(B), q(B), k(B), 0, "kv_len and q_len of the sequence before")                               \
+    LENGTHS(KEYS_OF_FIRST, k(0), q(b), k(0), 0, "the kv_len of sequence 0")                                            \
+    LENGTHS(QUERIES_FOR_KEYS, q(b), q(b), q(b), 0, "the q_len of the sequence in the place of its kv_len")             \
+    LENGTHS(OLD_KEYS, asc_cache_len(p, b), q(b), k(b), 0,                                                              \
             "the keys that were in the cache before the launch, without the new ones")                                 \
-    LENGTHS(OLD_LENGTHS, asc_cache_len(p, b), q(b), asc_cache_len(p, b),                                               \
+    LENGTHS(OLD_LENGTHS, asc_cache_len(p, b), q(b), asc_cache_len(p, b), 0,                                            \
             "the number of keys that were in the cache before the launch, in the place of kv_len")                     \
-    LENGTHS(OLD_DIAGONAL, k(b), q(b), asc_cache_len(p, b),                                                             \
+    LENGTHS(OLD_DIAGONAL, k(b), q(b), asc_cache_len(p, b), 0,                                                          \
             "its diagonal by the number of keys that were in the cache before the launch")                             \
-    LENGTHS(NO_END, INT32_MAX, q(b), k(b), "none, what lies behind a sequence is seen")
+    LENGTHS(WHOLE_PAGES, pages(k(b)), q(b), k(b), p->page_size,                                                        \
+            "the end of its last page, kv_len rounded up to a multiple of %d")                                         \
+    LENGTHS(WHOLE_PAGES_DIAGONAL, pages(k(b)), q(b), pages(k(b)), p->page_size,                                        \
+            "kv_len rounded up to whole pages, a multiple of %d, by which its diagonal goes too")                      \
+    LENGTHS(LAST_PAGE_LEFT, k(b) / page * page, q(b), k(b), p->page_size,                                              \
+            "the end of its last whole page, kv_len rounded down to a multiple of %d")                                 \
+    LENGTHS(KEY_MORE, k(b) + 1, q(b), k(b) + 1, 0, "kv_len + 1")                                                       \
+    LENGTHS(KEY_LESS, k(b) - 1, q(b), k(b) - 1, 0, "kv_len - 1")                                                       \
+    LENGTHS(NO_END, INT32_MAX, q(b), k(b), 0, "none, what lies behind a sequence is seen")
 
 enum lengths {
-#define LENGTHS(id, end, queries, keys, words) id,
+#define LENGTHS(id, end, queries, keys, number, words) id,
     LENGTHS_LIST
 #undef LENGTHS
         LENGTHS_COUNT
 };
 
 static const char *const words[LENGTHS_COUNT] = {
-#define LENGTHS(id, end, queries, keys, words) [id] = (words),
+#define LENGTHS(id, end, queries, keys, number, words) [id] = (words),
     LENGTHS_LIST
 #undef LENGTHS
 };
 
 #define q(batch) asc_q_len(p, batch)
 #define k(batch) asc_kv_len(p, batch)
+#define pages(keys) (((keys) + page - 1) / page * page)
 
 /* The key behind the last one that a query of the sequence sees. */
 static int64_t end_by(const struct asc_problem *p, enum lengths by, int b, int64_t query)
 {
-    const int B = b > 0 ? b - 1 : 0;
+    const int B = b > 0 ? b - 1 : 0, page = p->page_size > 0 ? p->page_size : 1;
     int64_t end = 0, diagonal = query;
     switch (by) {
-#define LENGTHS(id, end_of_keys, queries, keys, words)                                                                 \
+#define LENGTHS(id, end_of_keys, queries, keys, number, words)                                                         \
     case id:                                                                                                           \
         end = end_of_keys;                                                                                             \
         diagonal = p->causal == ASC_CAUSAL_TOP_LEFT ? query : query + (keys) - (queries);                              \
@@ -63,8 +74,20 @@ static int64_t end_by(const struct asc_problem *p, enum lengths by, int b, int64
         end = diagonal + 1;
     return end > 0 ? end : 0;
 }
+
+/* The number that a candidate's words have first. */
+static int number_of(const struct asc_problem *p, enum lengths by)
+{
+    const int number[LENGTHS_COUNT] = {
+#define LENGTHS(id, end, queries, keys, number, words) [id] = (number),
+        LENGTHS_LIST
+#undef LENGTHS
+    };
+    return number[by];
+}
 #undef q
 #undef k
+#undef pages
 
 static bool row_is_written(const struct matrix *m, int row)
 {
@@ -123,8 +146,8 @@ int lengths_words(const struct judgement *j, const struct trace *t, char out[LEN
     uint64_t bad = 0, differs = 0;
     const int n = j->n_slots < SLOTS_LOOKED_AT ? j->n_slots : SLOTS_LOOKED_AT;
     out[0] = '\0';
-    if ((!p->kv_lens && !p->q_lens && !p->new_keys) || t->conventions.s_masked != ASC_MASKED_INFINITE ||
-        p->window_left >= 0 || p->window_right >= 0)
+    if ((!p->kv_lens && !p->q_lens && !p->new_keys && !p->page_size) ||
+        t->conventions.s_masked != ASC_MASKED_INFINITE || p->window_left >= 0 || p->window_right >= 0)
         return 0;
     for (int i = 0; i < n; i++) {
         const int slot = (int)((int64_t)i * j->n_slots / n);
@@ -140,6 +163,6 @@ int lengths_words(const struct judgement *j, const struct trace *t, char out[LEN
     }
     for (int i = 0; i < LENGTHS_COUNT && bad && bad <= differs && !*out; i++)
         if (!against[i]) /* NOLINTNEXTLINE(*-format-nonliteral): the list above */
-            snprintf(out, LENGTHS_BYTES, words[i], p->kv_len, p->q_len);
+            snprintf(out, LENGTHS_BYTES, words[i], number_of(p, (enum lengths)i), p->q_len);
     return 0;
 }

@@ -206,8 +206,11 @@ void onset_words(const struct judgement *j, const struct trace *t, const struct 
     onset_place_words(t, r, place);
     onset_chain_words(&r->root, chain);
     onset_reason_words(j, t, &r->root, reason);
-    snprintf(out, ONSET_WORDS_BYTES, "%s begins at %.64s: %.*s; %.120s", onset_value_word(r->root.value), place,
-             REASON_MOST, reason, chain);
+    snprintf(out, ONSET_WORDS_BYTES,
+             r->root.origin == ORIGIN_BEYOND
+                 ? "%s begins at keys beyond the last one, and is first met at %.64s: %.*s; %.120s"
+                 : "%s begins at %.64s: %.*s; %.120s",
+             onset_value_word(r->root.value), place, REASON_MOST, reason, chain);
 }
 
 void onset_path_words(const struct onset_root *r, char out[ONSET_WORDS_BYTES])

@@ -97,6 +97,14 @@ class Sequences(InFolder):
         out = self.mistake("kv_len = of.kv_lens ? of.kv_lens[batch]", "kv_len = of.kv_lens ? of.kv_lens[0]", "page_size=16")
         self.assertIn("the mask goes by other lengths than the sequence's own: the kv_len of sequence 0", out)
 
+    def test_a_last_page_that_is_taken_whole(self):
+        length = "of.kv_lens ? of.kv_lens[batch] : p.kv_len"
+        out = self.mistake(f"kv_len = {length}", f"kv_len = (({length}) + of.page_size - 1) / of.page_size * of.page_size", "page_size=16")
+        self.assertIn("the mask goes by other lengths than the sequence's own: the end of its last page, kv_len rounded up to a "
+                      "multiple of 16", out)
+        self.assertIn("NaN begins at keys beyond the last one, and is first met at l b0 h0 q0 k1 [0, 0]: keys beyond the last one "
+                      "are not masked, and their weights are NaN or infinite", out)
+
     def test_tiles_left_out_by_another_length(self):
         """A loop that ends elsewhere: the rule that leaves out these tiles and no other is said, and no other rule."""
         for end, words in (("of.kv_lens[0]", "the loop ends with the keys of sequence 0"),

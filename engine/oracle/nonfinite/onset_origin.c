@@ -509,6 +509,22 @@ static enum nan_origin explain_end(const struct explaining *e)
     return origin_of_conversion(type_of(e), u / l * codes_o_times(c));
 }
 
+/* Whether the weight of a key beyond the last one is what spoils the row's sums: P of it, or S where P is not recorded.
+ */
+static bool beyond_is_unreal(const struct explaining *e)
+{
+    const struct oracle_case *c = e->c;
+    const struct matrix *p = c->p_padding ? &c->p_padding[e->root->kv] : NULL;
+    const struct matrix *m = p && p->data ? p : c->s_padding ? &c->s_padding[e->root->kv] : NULL;
+    for (int col = 0; m && m->data && e->root->row < m->rows && col < m->cols; col++) {
+        const size_t at = (size_t)(e->root->row * m->row_stride + col);
+        const double x = values_element(m, at);
+        if (values_element_written(m, at) && !isfinite(x) && x != -INFINITY)
+            return true;
+    }
+    return false;
+}
+
 void onset_explain(const struct onset_map *map, int step, struct onset_root *root)
 {
     const struct explaining e = {map, map->c, step, root};
@@ -541,4 +557,6 @@ void onset_explain(const struct onset_map *map, int step, struct onset_root *roo
     default:
         root->origin = explain_end(&e);
     }
+    if ((root->channel == asc_l || root->channel == asc_u) && beyond_is_unreal(&e))
+        root->origin = ORIGIN_BEYOND;
 }

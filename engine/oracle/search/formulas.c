@@ -59,7 +59,8 @@ static void say_instead(const struct oracle_case *c, const struct formula_edit *
                         size_t bytes)
 {
     const int width = (int)(f->of_keep ? c->keeps_at.row : c->masks_at.row);
-    const int numbers[NUMBERS] = {0, c->br, c->bc, f->group, f->heads, f->batches, width}, instead = f->instead[variable];
+    const int numbers[NUMBERS] = {0, c->br, c->bc, f->group, f->heads, f->batches, width},
+              instead = f->instead[variable];
     const int n = numbers[insteads[instead].of];
     if (instead == OWN)
         snprintf(out, bytes, "%c", names[variable]);

@@ -76,7 +76,8 @@ static void take_place(enum half_reading reading, int *r, int *col)
     }
 }
 
-/* What is read as element `at` of a tile of rows from `first` on: codes times scales. NaN: the tile does not have it. */
+/* What is read as element `at` of a tile of rows from `first` on: codes times scales. NaN: the tile does not have it.
+ */
 static double read_half(const struct sample_tile *t, const struct rule *rule, int first, int rows, int at,
                         const double *values)
 {

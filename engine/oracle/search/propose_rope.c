@@ -233,8 +233,8 @@ static void try_positions(struct search *search, struct rule rule)
 }
 
 /* Whether a pair of the row, turned by the angle of pair `by`, is what was captured; *told: of a wrong element. */
-static bool pair_fits(const struct sample_tile *t, const struct turned *how, enum asc_channel of, int line, int i, int by,
-                      double *row, bool *told)
+static bool pair_fits(const struct sample_tile *t, const struct turned *how, enum asc_channel of, int line, int i,
+                      int by, double *row, bool *told)
 {
     const struct oracle_case *c = t->c;
     struct turned other = *how;
@@ -305,7 +305,8 @@ void propose_rope(struct search *search)
         return;
     for (int i = 0; i < (itself ? 1 : 3); i++)
         try_variants(search, operands[i]);
-    double *row = itself && !search_is_settled(search) ? search_room(search, 2 * (size_t)c->head_dim * sizeof *row) : NULL;
+    double *row =
+        itself && !search_is_settled(search) ? search_room(search, 2 * (size_t)c->head_dim * sizeof *row) : NULL;
     if (row)
         try_angles(search, plain(search, stage), row);
     for (int i = 0; i < (itself ? 1 : 2) && !search_is_settled(search); i++) {
