@@ -336,7 +336,7 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     const struct from_rows *f = &rule->rows;
     const bool both = f->operand == asc_s, other = f->tensor != f->operand;
     const char *operand = both ? "Q and K" : channel_label(f->operand), *tensor = channel_label(f->tensor);
-    const char *tile = f->operand == asc_q ? "q tile" : "kv tile";
+    const char *tile = f->operand == asc_q ? "q tile" : "kv tile", *from = f->tensor == asc_q ? "q tile" : "kv tile";
     char words[160], places[256] = "";
     if (f->lie) {
         say_add(out, bytes, "%s is read from rows of %s%s that lie %d elements apart, as if they lay %d apart", operand,
@@ -363,7 +363,7 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     bool said = other || places[0];
     if (f->tile.kind != MAP_SAME) {
         map_words(&f->tile, "t", words, sizeof words);
-        say_add(out, bytes, "%s %s %s where %s t is wanted", said ? ", of" : " that of", tile, words, tile);
+        say_add(out, bytes, "%s %s %s where %s t is wanted", said ? ", of" : " that of", from, words, tile);
         said = true;
     }
     if (f->head.kind != MAP_SAME || f->by_query) {
