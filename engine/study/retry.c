@@ -133,6 +133,7 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         if (any)
             it->event = *any;
         it->has_event = any != NULL;
+        it->in_part = any && reports_in_part(j, t, ch, any, r->scratch);
         it->between = between != NULL;
         it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
         r->open &= ~((unsigned)it->between << ch);

@@ -54,9 +54,11 @@ static void again_words(const struct found_again *found, char *out, size_t bytes
 {
     char lines[160] = "";
     size_t used;
-    if (found->between)
-        event_reason(&found->event, out, bytes);
-    else if (found->has_event)
+    if (found->between) {
+        used = (size_t)snprintf(out, bytes, "%s", found->in_part ? "in part " : "");
+        event_reason(&found->event, out + used, bytes - used);
+    }
+    if (!found->between && found->has_event)
         event_lines(&found->event, 1, lines, sizeof lines);
     if (!found->between && found->has_event)
         snprintf(out, bytes, "%s in its block, %s", event_name(found->event.kind), lines);

@@ -8,6 +8,7 @@
 struct found_again {
     enum found_by by;
     bool has_event, between; /* between: where the stage's values are made */
+    bool in_part;            /* reports_in_part() */
     struct trace_event event;
 };
 

@@ -154,11 +154,11 @@ static const struct {
     const char *words;
     bool (*may_be)(const struct asc_problem *p);
 } rules[] = {
-    {by_first_row, "the loop goes by the first row of a q tile alone", NULL},
-    {by_last_row, "the loop goes by the last row of a q tile alone", NULL},
+    {by_first_row, "visited are just those that the first row of a q tile sees", NULL},
+    {by_last_row, "visited are just those that the last row of a q tile sees", NULL},
     {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side},
     {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL},
-    {by_first_keys, "the loop goes by the first 32 keys of a tile alone", NULL},
+    {by_first_keys, "visited are just those of which a row sees any of the first 32 keys", NULL},
     {by_longest, "the loop goes by the diagonal of the longest lengths", has_diagonal},
     {by_top_left, "the loop goes by a diagonal that begins at key 0", has_diagonal},
     {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences},

@@ -5,6 +5,7 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
+#include <string.h>
 
 void cause_zero_padding(struct candidate *k)
 {
@@ -155,18 +156,33 @@ static int columns_seen(const struct matrix *padding, double masked)
     return n;
 }
 
+/* Whether a row sees fewer of them than another, as something else hides them. */
+static bool rows_differ(const struct matrix *padding, double masked)
+{
+    bool differ = false;
+    for (int col = 0; padding->data && col < padding->cols; col++)
+        for (int r = 1; r < padding->rows && !differ; r++)
+            differ = is_seen(padding, r, col, masked) != is_seen(padding, 0, col, masked);
+    return differ;
+}
+
 /* No choice, but worth saying: how many keys it is about. */
 static void padding_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
 {
     const int keys = c->bc - c->kv_len % c->bc, last = c->kv_len / c->bc;
     const bool of_p = cause_channel(cause) == asc_p;
     const struct matrix *padding = of_p ? c->p_padding : cause_channel(cause) == asc_s ? c->s_padding : NULL;
-    const int seen = padding && padding[last].data ? columns_seen(&padding[last], of_p ? 0 : masked_score(c)) : keys;
+    const double masked = of_p ? 0 : masked_score(c);
+    const bool known = padding && padding[last].data;
+    const int seen = known ? columns_seen(&padding[last], masked) : keys;
+    const bool differ = known && rows_differ(&padding[last], masked);
     (void)value;
     if (seen > 0 && seen < keys)
-        snprintf(text, bytes, "%d of %d keys, kv_len %d", seen, keys, c->kv_len);
+        snprintf(text, bytes, "%s%d of %d keys, kv_len %d", differ ? "up to " : "", seen, keys, c->kv_len);
     else
-        snprintf(text, bytes, "%d key%s, kv_len %d", keys, keys == 1 ? "" : "s", c->kv_len);
+        snprintf(text, bytes, "%s%d key%s, kv_len %d", differ ? "up to " : "", keys, keys == 1 ? "" : "s", c->kv_len);
+    if (differ)
+        snprintf(text + strlen(text), bytes - strlen(text), "; the mask hides some from other rows");
 }
 
 const struct cause_parameter parameter_padding = {NULL, padding_describe};

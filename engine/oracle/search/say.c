@@ -56,6 +56,17 @@ static void say_dropout(const struct sample *s, double factor, char *out, size_t
         }
 }
 
+/* Whether the stage goes on from a tile in which it was wrong: what is said of it there is of the sum it begins with. */
+static bool goes_on(const struct sample *s)
+{
+    bool does = false;
+    for (int i = 0; i < s->n && (s->channel == asc_l || s->channel == asc_u); i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        does = does || (t->any_wrong && t->before >= 0 && s->tiles[t->before].any_wrong);
+    }
+    return does;
+}
+
 static void say_result(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
@@ -77,6 +88,8 @@ static void say_result(const struct sample *s, const struct rule *rule, char *ou
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     say_add(out, bytes, "%s is what it should be times %s", stage, number);
     say_dropout(s, rule->factor, out, bytes);
+    if (goes_on(s))
+        say_add(out, bytes, ", and anew in each kv tile: of what the one before left");
     const int lanes = s->tiles[0].c->conventions.l_lanes;
     if (s->channel == asc_l && lanes > 1 && rule->factor == lanes && lanes_have_all(s))
         say_add(out, bytes, ": each of its %d lanes has the sum of all", lanes);
