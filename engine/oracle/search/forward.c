@@ -447,6 +447,13 @@ static bool forward_weight(struct search *search, const struct rule *rule, const
             const double there = key >= C ? 0 : row < R ? p->value[row * C + key] : NAN;
             search->operand[r * C + k] = from < 0 ? NAN : there;
         }
+    /* A weight that leads to a key behind the last one meets no V, but is counted. */
+    for (int r = 0; r < R && search->sample->channel == asc_l; r++)
+        for (int k = C; k < t->c->bc; k++) {
+            const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
+            if (from >= 0 && key < C)
+                search->operand[r * C] += row < R ? p->value[row * C + key] : NAN;
+        }
     p->value = search->operand;
     search_formula(search, t, &x, want, bound);
     for (size_t i = 0; i < sample_cells(t); i++)
