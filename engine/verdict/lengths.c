@@ -33,6 +33,13 @@ enum { SLOTS_LOOKED_AT = 96 };
             "kv_len rounded up to whole pages, a multiple of %d, by which its diagonal goes too")                      \
     LENGTHS(LAST_PAGE_LEFT, k(b) / page * page, q(b), k(b), p->page_size,                                              \
             "the end of its last whole page, kv_len rounded down to a multiple of %d")                                 \
+    LENGTHS(CORNER_TURNED, k(b), k(b), q(b), 0, "its diagonal by q_len - kv_len, in the place of kv_len - q_len")      \
+    LENGTHS(CORNER_NOT_BELOW, k(b), q(b), k(b) > q(b) ? k(b) : q(b), 0,                                                \
+            "its diagonal by kv_len - q_len where that is above 0, and by 0 else")                                     \
+    LENGTHS(CORNER_NOT_ABOVE, k(b), q(b), k(b) < q(b) ? k(b) : q(b), 0,                                                \
+            "its diagonal by kv_len - q_len where that is below 0, and by 0 else")                                     \
+    LENGTHS(CORNER_APART, k(b), q(b), k(b) > q(b) ? k(b) : 2 * q(b) - k(b), 0,                                         \
+            "its diagonal by how far kv_len and q_len are apart, whichever is the larger")                             \
     LENGTHS(KEY_MORE, k(b) + 1, q(b), k(b) + 1, 0, "kv_len + 1")                                                       \
     LENGTHS(KEY_LESS, k(b) - 1, q(b), k(b) - 1, 0, "kv_len - 1")                                                       \
     LENGTHS(NO_END, INT32_MAX, q(b), k(b), 0, "none, what lies behind a sequence is seen")

@@ -73,9 +73,9 @@ static bool input_forward(const struct rule *rule, const struct sample_tile *t, 
         return false;
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double step = codes_step(t->c, of, first + (int)(i / (size_t)t->cols), (int)(i % (size_t)t->cols)),
-                     by = rule->plus * step;
+                     by = rule->plus * step - (rule->behind_scale ? rule->plus : 0);
         want[i] = t->want[i] + by;
-        bound[i] = t->bound[i] + 4 * BOUND_U * fabs(by);
+        bound[i] = t->bound[i] + 4 * BOUND_U * (fabs(by) + (rule->behind_scale ? fabs(rule->plus) * (1 + step) : 0));
         if (rule->reads)
             want[i] = step * read_as(codes_input(t->c, of)->dtype, rule->type, t->want[i] / step);
     }
@@ -305,6 +305,9 @@ void operand_say(const struct sample *s, const struct rule *rule, char *out, siz
         snprintf(out, bytes, "%s is %s%s%s", operand, rounded, as, way);
     } else if (rule->limit > 0)
         snprintf(out, bytes, "%s is cut off at %g%s", operand, rule->limit, way);
+    else if (rule->behind_scale)
+        snprintf(out, bytes, "the midpoint of %s's codes, %g, is taken off the scaled value, not off the code", operand,
+                 rule->plus);
     else
         snprintf(out, bytes, "every %s of %s is moved by %.6g%s", coded ? "code" : "value", operand, rule->plus, way);
 }

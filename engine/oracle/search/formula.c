@@ -148,6 +148,16 @@ static bool entry_of_tile(const struct sample_tile *t, enum entry entry, double 
     }
 }
 
+/* m as a row that sees a key may be taken for one that sees none, or its sign may be lost. */
+static bool edited_m(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out)
+{
+    if (!entry_value(s, t, ENTRY_M, out))
+        return false;
+    for (size_t r = 0; r < query_rows(t); r++)
+        out[r] = entry == ENTRY_M_SIZE ? fabs(out[r]) : fmax(out[r], 0);
+    return true;
+}
+
 bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out)
 {
     const bool ends = s->channel == asc_o || s->channel == asc_lse;
@@ -156,6 +166,8 @@ bool entry_value(const struct sample *s, const struct sample_tile *t, enum entry
             out[r] = entry == ENTRY_ONE;
         return true;
     }
+    if (entry == ENTRY_M_FLOOR || entry == ENTRY_M_SIZE)
+        return edited_m(s, t, entry, out);
     if (entry == ENTRY_L_RISEN)
         return l_risen(t, ends, out);
     if (ends)
@@ -189,6 +201,8 @@ const char *entry_name(enum asc_channel ch, enum entry entry)
         [ENTRY_M_NEXT] = "m of the next tile",
         [ENTRY_ALPHA_NEXT] = "the α of the next tile",
         [ENTRY_M_WITH_TILE] = "the maximum with this tile, as it should be",
+        [ENTRY_M_FLOOR] = "the larger of m and 0",
+        [ENTRY_M_SIZE] = "|m|",
         [ENTRY_ROW_SUM] = "the sum of this tile's weights",
     };
     /* O and LSE are made after the last tile: what came before is the state before that. */

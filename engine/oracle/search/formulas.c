@@ -229,10 +229,14 @@ static bool byte_at(const struct oracle_case *c, const struct formula_edit *f, c
     const struct asc_strides at = f->of_keep ? c->keeps_at : c->masks_at;
     const bool inside = place[2] >= 0 && place[2] < f->heads && place[3] >= 0 && place[3] < f->batches &&
                         (f->of_keep || (place[0] >= 0 && place[0] < c->q_len && place[1] >= 0 && place[1] < at.row));
-    const int64_t from = place[3] * at.batch + place[2] * at.head + place[0] * at.row + place[1];
+    const int64_t head = place[3] * at.batch + place[2] * at.head, flat = place[0] * at.row + place[1];
+    const int64_t of_bit = f->bits == AS_BITS ? flat / 8 : place[0] * ((at.row + 7) / 8) + place[1] / 8;
+    const int64_t from = head + (f->bits ? of_bit : flat);
     const int64_t last =
         (f->batches - 1) * at.batch + (f->heads - 1) * at.head + (int64_t)(c->q_len - 1) * at.row + at.row - 1;
-    return inside && from >= 0 && from <= last && all[from] != 0;
+    if (!inside || from < 0 || from > last)
+        return false;
+    return f->bits ? all[from] >> (f->bits == AS_BITS ? flat : place[1]) % 8 & 1 : all[from] != 0;
 }
 
 /* Bytes of the mask, or of which weights are kept, as the rule reads them, or as its formula has them, in place of the
@@ -428,6 +432,9 @@ void formula_say(const struct sample *s, const struct rule *rule, char *out, siz
         snprintf(out, bytes, "the mask is not applied: keys that it hides are seen");
     } else if (f->inverted) {
         snprintf(out, bytes, "the mask is inverted: keys are seen where it hides them");
+    } else if (f->bits) {
+        snprintf(out, bytes, "the mask is read as bits, eight keys in a byte%s: it has a byte for each key",
+                 f->bits == AS_BITS_OF_ROWS ? " and each row from a byte of its own on" : "");
     } else if (f->pitch) {
         snprintf(out, bytes, "rows of the mask are read %d elements apart, they lie %lld apart", f->pitch,
                  (long long)c->masks_at.row);

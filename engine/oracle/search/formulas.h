@@ -47,6 +47,11 @@ struct formula_edit {
     bool changed;       /* node `node` of the formula is another, see changes[] of formulas.c */
     uint8_t instead[4]; /* what stands in the place of i, j, h and b: see formulas.c */
     int node, change;
+    enum as_bits {
+        AS_BYTES,
+        AS_BITS,
+        AS_BITS_OF_ROWS
+    } bits;    /* keys are taken to be bits, eight to a byte; each row from a byte of its own */
     int pitch; /* elements from a row of the mask to the next one; 0: its own */
     int heads, group, batches;
 };

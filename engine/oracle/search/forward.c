@@ -195,8 +195,8 @@ static bool forward_added(struct search *search, const struct rule *rule, const 
             const int row = map_at(&rule->map, r), at = map_at(&rule->col_map, col);
             const bool inside = row >= 0 && row < t->rows && at >= 0 && at < t->cols;
             const double more = !inside ? 0
-                                : p     ? dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + at))
-                                        : from->got[(size_t)row * (size_t)t->cols + (size_t)at];
+                                : p ? rule->factor * dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + at))
+                                    : from->got[(size_t)row * (size_t)t->cols + (size_t)at];
             want[i] = t->want[i] + more;
             /* What was there has been rounded to the type that it was captured in. */
             bound[i] = t->bound[i] + 2 * BOUND_U * (fabs(more) + fabs(want[i]));

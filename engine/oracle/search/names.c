@@ -243,7 +243,7 @@ static bool moved(const struct naming *n, enum asc_channel operand)
 {
     const struct rule *r = n->rule;
     const bool itself = n->sample->channel == operand && r->kind == RULE_RESULT && r->factor == 1;
-    return r->plus != 0 && (itself || (r->kind == RULE_OPERAND && r->rows.operand == operand));
+    return r->plus != 0 && !r->behind_scale && (itself || (r->kind == RULE_OPERAND && r->rows.operand == operand));
 }
 
 /* So are the codes that S is the product of. */

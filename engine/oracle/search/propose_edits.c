@@ -54,6 +54,13 @@ static void propose_moved(struct search *search, enum asc_channel operand)
     const bool coded = operand < asc_s && codes_use(search->sample->tiles[0].c, operand) != CODES_NONE;
     rule.rows.operand = operand;
     rule.cost = 5;
+    if (coded && search->sample->channel == operand &&
+        codes_input(search->sample->tiles[0].c, operand)->dtype == DTYPE_U8) {
+        struct rule behind = rule;
+        behind.plus = ASC_U8_MIDPOINT;
+        behind.behind_scale = true;
+        rule_try(search, &behind);
+    }
     if (!solve_linear(search, &rule, &rule.plus, 0, false, 0))
         return;
     const double whole = rint(2 * rule.plus) / 2;

@@ -102,6 +102,11 @@ static void propose_bytes(struct search *search, struct rule rule)
     edit.formula.inverted = true;
     rule_try(search, &edit);
     edit.formula.inverted = false;
+    for (int bits = AS_BITS; bits <= AS_BITS_OF_ROWS && rule.formula.of_mask; bits++) {
+        edit.formula.bits = (enum as_bits)bits;
+        rule_try(search, &edit);
+    }
+    edit.formula.bits = AS_BYTES;
     for (size_t i = 0; i < sizeof pitches / sizeof *pitches; i++) {
         edit.formula.pitch = pitches[i];
         if (pitches[i] != row)

@@ -1,9 +1,11 @@
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/solve.h"
+#include "engine/oracle/values.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +228,21 @@ static void propose_stale(struct search *search)
         rule_try(search, &carried);
 }
 
+/* Registers of scores in which the weights of a row before stand: what is added to the sum is scaled with it. */
+static void propose_weights_left(struct search *search, struct rule rule)
+{
+    const double scale = fabs(
+        values_factor(search->sample->tiles[0].c->conventions.s_unit, codes_plain_scale(search->sample->tiles[0].c)));
+    rule.turns = 0;
+    rule.cost = 7;
+    for (int by = 1; by < search->sample->tiles[0].rows; by *= 2)
+        for (int scaled = 0; scaled < 2; scaled++) {
+            rule.map = (struct map){.kind = MAP_PLUS, .a = -by};
+            rule.factor = scaled ? scale : 1;
+            rule_try(search, &rule);
+        }
+}
+
 /* Accumulators that were not cleared between tiles, or between blocks of columns or rows. */
 static void propose_added(struct search *search)
 {
@@ -235,8 +252,10 @@ static void propose_added(struct search *search)
     rule.cost = 4;
     rule_try(search, &rule);
     rule.rows.tensor = asc_p;
-    if (search->sample->channel == asc_s)
+    if (search->sample->channel == asc_s) {
         rule_try(search, &rule);
+        propose_weights_left(search, rule);
+    }
     rule.rows.tensor = search->sample->channel;
     rule.turns = 0;
     rule.cost = 6;

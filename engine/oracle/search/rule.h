@@ -67,6 +67,8 @@ enum entry {
     ENTRY_M_NEXT,  /* of the tile visited next */
     ENTRY_ALPHA_NEXT,
     ENTRY_ROW_SUM,     /* of this tile's weights */
+    ENTRY_M_FLOOR,     /* the larger of m and 0 */
+    ENTRY_M_SIZE,      /* |m| */
     ENTRY_M_WITH_TILE, /* the larger of m_prev and the tile's own maximum: m as it should be */
     ENTRIES
 };
@@ -335,6 +337,7 @@ struct rule {
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     enum half_reading half;           /* RULE_HALF */
+    bool behind_scale;                /* RULE_OPERAND: what it is moved by is taken off the value, not the code */
     float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */
     struct blocks blocks;             /* RULE_SCALE */

@@ -56,7 +56,8 @@ static void say_dropout(const struct sample *s, double factor, char *out, size_t
         }
 }
 
-/* Whether the stage goes on from a tile in which it was wrong: what is said of it there is of the sum it begins with. */
+/* Whether the stage goes on from a tile in which it was wrong: what is said of it there is of the sum it begins with.
+ */
 static bool goes_on(const struct sample *s)
 {
     bool does = false;
@@ -295,6 +296,9 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         if (rule->turns)
             say_add(out, bytes, "to %s is added %s of the tile visited before: it is not cleared", stage,
                     rule->rows.tensor == asc_p ? "the P" : "that");
+        else if (rule->rows.tensor == asc_p)
+            say_add(out, bytes, "to %s is added%s P of the row %d before: it is not cleared", stage,
+                    rule->factor != 1 ? ", with the softmax scale," : "", -rule->map.a);
         else
             say_add(out, bytes, "to %s is added that of %s %d before: it is not cleared", stage,
                     rule->map.kind == MAP_SAME ? "the column" : "the row", -rule->map.a - rule->col_map.a);

@@ -79,17 +79,26 @@ static bool is_in_pattern(uint8_t cell)
 static bool find_pattern(struct search *search, struct region *region, const char **what)
 {
     const struct sample *s = search->sample;
-    bool nan = s->absent == 0;
+    bool nan = s->absent == 0, same = nan;
+    double first = NAN;
     for (int i = 0; i < s->n; i++) {
         const struct sample_tile *t = &s->tiles[i];
         for (size_t k = 0; k < sample_cells(t); k++) {
             search->labels[i][k] = is_in_pattern(t->cell[k])  ? LABEL_IN
                                    : t->cell[k] == CELL_RIGHT ? LABEL_OUT
                                                               : LABEL_SILENT;
-            nan = nan && (t->cell[k] != CELL_WRONG || isnan(t->got[k]));
+            if (t->cell[k] != CELL_WRONG)
+                continue;
+            nan = nan && isnan(t->got[k]);
+            first = isnan(first) ? t->got[k] : first;
+            same = same && t->got[k] == first;
         }
     }
-    *what = s->wrong == 0 ? "never written" : nan ? "NaN" : "wrong";
+    *what = s->wrong == 0                        ? "never written"
+            : nan                                ? "NaN"
+            : same && first == 0                 ? "0"
+            : same && first == (double)-INFINITY ? "-inf"
+                                                 : "wrong";
     return s->right > 0 && region_fit(s, search->labels, false, region) && region->n > 0;
 }
 
