@@ -171,7 +171,7 @@ static const struct {
     {not_the_first, "the first tile that a q tile sees is missing", NULL},
     {not_the_last, "the last tile that a q tile sees is missing", NULL},
     {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL}};
-enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3 };
+enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3, NO_NUMBER_OF_A_KEY = RULES - PLACES - 1 };
 
 enum { NO_SPLIT = -1, OTHER_SPLITS = -2 };
 
@@ -210,9 +210,41 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
     return 0;
 }
 
-/* "; the loop goes by the first row of a q tile alone": a rule that leaves out all tiles which were left out and none
-   that was visited, where rows should see them; up to three that do so are joined by "or". "": no rule, or more.
-   -1 without memory. */
+/* Whether nothing was visited wherever anything was left out: "; no block works on q tile 2", where it is the same one
+   of all heads. */
+static bool lost_slots(const struct trace *t, char *out, size_t bytes)
+{
+    int q_tile = -1, lost = 0, of_q_tile = 0;
+    for (int slot = 0; slot < t->layout.n_slots; slot++) {
+        struct slot_case c;
+        bool any = false, left = false;
+        if (slot_case_make(t, slot, &c) != 0)
+            return false;
+        for (int kv = 0; kv < c.c.kv_tiles; kv++) {
+            any = any || case_visited(t, slot, kv);
+            left = left || (schedule_sees(&c.c, kv) && !case_visited(t, slot, kv));
+        }
+        slot_case_free(&c);
+        if (left && any)
+            return false;
+        if (!left)
+            continue;
+        const int at = trace_slot_place(t, slot)[2];
+        q_tile = lost == 0 || q_tile == at ? at : -2;
+        lost++;
+    }
+    for (int slot = 0; slot < t->layout.n_slots; slot++)
+        of_q_tile += trace_slot_place(t, slot)[2] == q_tile;
+    if (lost && of_q_tile == lost)
+        snprintf(out, bytes, "; no block works on q tile %d", q_tile);
+    else if (lost)
+        snprintf(out, bytes, "; no block works on %d of %d q tiles of all heads", lost, t->layout.n_slots);
+    return lost > 0;
+}
+
+/* "; visited are just those that the first row of a q tile sees": a rule that leaves out all tiles which were left out
+   and none that was visited, where rows should see them; up to three that do so are joined by "or". "": no rule, or
+   more. -1 without memory. */
 enum { SKIPPING_BYTES = 320 };
 static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
 {
@@ -225,6 +257,11 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         if (sift(t, slot, holds, &lost) != 0)
             return -1;
+    if (lost < 0 && t->plan.kv_splits <= 1 && lost_slots(t, out, SKIPPING_BYTES)) {
+        if (holds[NO_NUMBER_OF_A_KEY])
+            snprintf(out, SKIPPING_BYTES, "; %s", rules[NO_NUMBER_OF_A_KEY].words);
+        return 0;
+    }
     for (int i = 0; i < RULES; i++)
         n += holds[i];
     if (holds[RULES - 1] && (n > 1 || lost >= 0)) {

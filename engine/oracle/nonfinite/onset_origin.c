@@ -98,6 +98,15 @@ static void note_before(const struct explaining *e, enum onset_operand o, enum a
                        : 0);
 }
 
+/* Whether the kernel itself puts this key into the cache: its place holds nothing before that. */
+static bool is_appended(const struct explaining *e)
+{
+    const struct oracle_case *c = e->c;
+    const int key = e->root->kv * c->bc + e->root->row;
+    return (e->root->channel == asc_k || e->root->channel == asc_v) && c->new_keys > 0 && key < c->kv_len &&
+           key >= c->kv_len - c->new_keys;
+}
+
 /* The origin of what nobody has computed; ORIGIN_UNKNOWN: it is a value of the kernel's. */
 static enum nan_origin nobodys(const struct explaining *e)
 {
@@ -109,7 +118,7 @@ static enum nan_origin nobodys(const struct explaining *e)
             dtype_nobodys(m->dtype, m->data, (size_t)(root->row * m->row_stride + root->col + lane));
         if (pattern)
             return pattern == UNFINISHED_16 ? ORIGIN_UNFINISHED
-                   : pattern == UNUSED_16   ? ORIGIN_UNUSED
+                   : pattern == UNUSED_16   ? (is_appended(e) ? ORIGIN_APPENDED : ORIGIN_UNUSED)
                                             : ORIGIN_UNWRITTEN;
     }
     return ORIGIN_UNKNOWN;
