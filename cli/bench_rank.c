@@ -249,6 +249,7 @@ static int rank_one(struct ranking *r, struct session *s, const char *path, stru
         return judged < 0 ? -1 : 0;
     if (time_it(r, s, &timing, err) != 0)
         return -1;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): json_pack() takes what it is given */
     json_array_append_new(r->kept, json_pack("{s:o, s:o, s:s, s:s, s:s, s:f, s:f, s:i}", "kernel",
                                              report_json_text(kernel), "built_with", report_json_text(with), "build",
                                              build, "device", r->device, "problem", r->problem, "median",

@@ -163,8 +163,9 @@ int trace_create(const struct asc_problem *p, const struct asc_plan *plan, const
                  const struct layout_types *types, const int32_t (*slots)[3], int n_slots, const void *q, const void *k,
                  const void *v, struct trace **out, struct err *err);
 
-/* What trace_inputs.values_later left, never-written values: before they are recorded in the memory file itself, or once
-   they are lost elsewhere. Nothing where they are filled. Nobody else writes meanwhile. ERR_SYSTEM: there is no space. */
+/* What trace_inputs.values_later left, never-written values: before they are recorded in the memory file itself, or
+   once they are lost elsewhere. Nothing where they are filled. Nobody else writes meanwhile. ERR_SYSTEM: there is no
+   space. */
 int trace_fill_values(struct trace *t, struct err *err);
 
 /* The child's side: maps fd read-write, checks the ABI version, and fills *problem (with pointers into the mapping) and

@@ -83,5 +83,6 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", cudaGetErrorString(failed)), 1;
     if (o[0] != o[1] || std::count(o[0].begin(), o[0].end(), 0) > (long)(n / 2))
         return fprintf(stderr, "the two do not give the same output\n"), 1;
-    printf("{\"plain\": %.9f, \"off\": %.9f, \"ratio\": %.4f}\n", median(seconds[0]), median(seconds[1]), median(ratio));
+    printf("{\"plain\": %.9f, \"off\": %.9f, \"ratio\": %.4f}\n", median(seconds[0]), median(seconds[1]),
+           median(ratio));
 }

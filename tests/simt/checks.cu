@@ -297,7 +297,8 @@ __global__ void unfilled_bytes(const uint8_t *from)
     sink[threadIdx.x] = from[threadIdx.x]; // at: unfilled-bytes
 }
 
-// wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait; 5: one before it alone.
+// wait 0: right; 1: no wait; 2: no commit; 3: the thread returns; 4: no barrier behind the wait; 5: one before it
+// alone.
 __global__ void copies(int wrong)
 {
     __shared__ __align__(16) float x[128 * 4];

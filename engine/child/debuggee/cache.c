@@ -367,11 +367,11 @@ static void say(const struct cache *c, const struct damage *d, char *out, size_t
                                 (long long)d->n_lost, (long long)d->n_new, name, what);
     }
     if (d->overwritten)
-        used += (size_t)snprintf(out + used, bytes - used,
-                                 "%s%lld rows that the cache of %s had are overwritten, the first that of key %lld of "
-                                 "sequence %lld",
-                                 n ? "; " : "", (long long)d->overwritten, name, (long long)(d->key % c->p->kv_len),
-                                 (long long)(d->key / c->p->kv_len));
+        (void)snprintf(out + used, bytes - used,
+                       "%s%lld rows that the cache of %s had are overwritten, the first that of key %lld of "
+                       "sequence %lld",
+                       n ? "; " : "", (long long)d->overwritten, name, (long long)(d->key % c->p->kv_len),
+                       (long long)(d->key / c->p->kv_len));
     else if (d->stray && (!n || d->lost[0].found.block == NOWHERE))
         snprintf(out + used, bytes - used, "%s%lld elements of the cache of %s that belong to no key are written",
                  n ? "; " : "", (long long)d->stray, name);

@@ -123,6 +123,7 @@ void debuggee_host_deals(int32_t *to)
 }
 
 /* Of the C++ library that a kernel is linked with. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-*) */
 char *__cxa_demangle(const char *mangled, char *out, size_t *bytes, int *failed)
     __attribute__((weak)); /* NOLINT(*-identifier) */
 

@@ -191,7 +191,8 @@ int cause_declared(struct candidate *k)
     struct operands s = cause_altered(k);
     const struct expected out = cause_out(k);
     const int *which = k->conventions, n = choices(which[1]), value = (int)k->parameter;
-    convention_set(&c.conventions, which[0], value / n);
+    const int first = value / n;
+    convention_set(&c.conventions, which[0], first);
     if (which[1] >= 0) {
         convention_set(&c.conventions, which[1], value % n);
         s.s_natural = values_natural_s(&c);

@@ -251,7 +251,8 @@ static void maps_of_bits(void **state)
     place.map.flip = 0;
     place.map.row[2] = 1u << 8;
     place.map.row[8] = 1u << 2;
-    expect(asc_s, place, "S holds rows and columns out of place: bit 2 of the column and bit 3 of the row are exchanged");
+    expect(asc_s, place,
+           "S holds rows and columns out of place: bit 2 of the column and bit 3 of the row are exchanged");
     place.map.row[8] = 0;
     expect(asc_s, place,
            "S holds rows and columns out of place: bit 2 of the column is bit 3 of the row, bit 3 of the row is 0");
