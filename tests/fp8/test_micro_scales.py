@@ -150,6 +150,19 @@ class MicroScales(InFolder):
         self.assertEqual((status, out, err.count("\n")), (2, "", 1), out + err)
         return err
 
+    def test_the_other_code_of_a_byte(self):
+        """Bytes hold two elements that lie beside each other: of a V that lies by columns, two rows."""
+        text = KERNEL.read_text(encoding="utf-8")
+        for other, said in (("at % 2 ? 0 : 4", "of rows 2 i and 2 i + 1, are exchanged"), ("4", "of row 2 i + 1, is taken for row 2 i as well"),
+                            ("0", "of row 2 i, is taken for row 2 i + 1 as well")):
+            self.assertEqual(text.count("at % 2 ? 4 : 0"), 1)
+            (self.folder / "k.cu").write_text(text.replace("at % 2 ? 4 : 0", other), encoding="utf-8")
+            for header in (ROOT / "kernels").glob("*.cuh"):
+                (self.folder / header.name).write_bytes(header.read_bytes())
+            settings = (*SHAPE, *NVFP4, "shape.strides=v-transposed")
+            out = self.command("run", "k.cu", *(f"--set={s}" for s in settings))[1]
+            self.assertRegex(out, f"finding: V is wrong .* codes? of each byte of V, {said}")
+
     def test_what_does_not_combine_is_refused(self):
         self.assertIn("expected an even number of e2m1 codes", self.refused(*SHAPE, *NVFP4, "shape.head_dim=63"))
         self.assertIn("quant.scale_type: expected a tensor of codes", self.refused(*SHAPE, "shape.dtype=f16", "shape.k_dtype=f16", "quant.scale_type=e8m0"))

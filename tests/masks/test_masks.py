@@ -53,7 +53,9 @@ class Masks(InFolder):
         """Without a formula there is what the kernel reads: which row, key, head or sequence."""
         self.right(self.run_kernel(MASK, "-o", "a.st"))
         for old, new, said in (("batch, head);\n    ASC_AT", "batch, head / p.group);\n    ASC_AT", "h / 2 in the place of h"),
-                               ("mask[i * of.stride.row + j]", "mask[i * (of.stride.row - 8) + j]", None)):
+                               ("mask[i * of.stride.row + j]", "mask[i * (of.stride.row - 8) + j]", None),
+                               ("mask[i * of.stride.row + j]", "mask[(i * of.stride.row + j) / 8] >> (i * of.stride.row + j) % 8 & 1",
+                                "the mask is read as bits, eight keys in a byte: it has a byte for each key")):
             self.kernel_with(old, new)
             status, out, err = self.command("run", "k.cu", "--inputs", "a.st")
             self.assertEqual((status, err), (1, ""), out)

@@ -148,6 +148,8 @@ class Rope(InFolder):
         (Q, "of.rope_offset + corner + 1);", "Q", "by position p + 1 where p is its own"),
         (TURN, TURN.replace("+ y", "- y").replace("x * of.cosines[at] - y * of.sines[at];", "x * of.cosines[at] + y * of.sines[at];"), "Q",
          "turned the other way"),
+        ("* pairs + pair;", "* pairs + (pairs - 1 - pair);", "Q", "with the angle of pair 15 - i where that of pair i is wanted"),
+        ("* pairs + pair;", "* pairs + (pair ^ 1);", "Q", "with the angle of pair i ^ 1 where that of pair i is wanted"),
         ("(position) * pairs", "(position) * 2 * pairs", "Q", "turned twice"),
         (f"return {TURN}", "const float a = position * powf(500000.0f, -2.0f * pair / of.rope_dim), c = cosf(a), s = sinf(a);"
                            "return second ? x * c + y * s : x * c - y * s;", "Q", "by angles of base 500000, not 10000"),

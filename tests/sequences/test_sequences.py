@@ -97,6 +97,12 @@ class Sequences(InFolder):
         out = self.mistake("kv_len = of.kv_lens ? of.kv_lens[batch]", "kv_len = of.kv_lens ? of.kv_lens[0]", "page_size=16")
         self.assertIn("the mask goes by other lengths than the sequence's own: the kv_len of sequence 0", out)
 
+    def test_diagonals_by_other_differences(self):
+        for corner, said in (("q_len - kv_len", "its diagonal by q_len - kv_len, in the place of kv_len - q_len"),
+                             ("max(kv_len - q_len, 0)", "its diagonal by kv_len - q_len where that is above 0, and by 0 else")):
+            out = self.mistake("ASC_CAUSAL_TOP_LEFT ? 0 : kv_len - q_len", f"ASC_CAUSAL_TOP_LEFT ? 0 : {corner}", "causal=bottom-right")
+            self.assertIn(said, out)
+
     def test_a_last_page_that_is_taken_whole(self):
         length = "of.kv_lens ? of.kv_lens[batch] : p.kv_len"
         out = self.mistake(f"kv_len = {length}", f"kv_len = (({length}) + of.page_size - 1) / of.page_size * of.page_size", "page_size=16")
