@@ -15,6 +15,23 @@ static bool sees_all(const struct sample_tile *t, int row)
            keys.last >= first + t->c->bc;
 }
 
+static bool rises(const struct sample_tile *t, int row)
+{
+    return t->new_m && t->new_m[row] > t->x.m_prev.value[row];
+}
+
+/* Of the row's 16. */
+static bool rise_of_16(const struct sample_tile *t, int row, bool all)
+{
+    const int first = row & ~15;
+    bool any = false, every = true;
+    for (int r = first; r < first + 16 && r < t->rows; r++) {
+        any = any || rises(t, r);
+        every = every && rises(t, r);
+    }
+    return all ? every : any;
+}
+
 int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
 {
     switch (axis) {
@@ -36,7 +53,14 @@ int axis_value(const struct sample_tile *t, enum axis axis, int row, int col)
     case AXIS_KEY:
         return t->x.hidden && t->cols == t->x.cols ? t->kv * t->c->bc + col : 0;
     case AXIS_RISE:
-        return t->new_m && t->new_m[row] > t->x.m_prev.value[row];
+        return rises(t, row);
+    case AXIS_RISE_BESIDE:
+        return rises(t, row & ~8);
+    case AXIS_RISE_FIRST_OF_16:
+        return rises(t, row & ~15);
+    case AXIS_RISE_ANY_OF_16:
+    case AXIS_RISE_ALL_OF_16:
+        return rise_of_16(t, row, axis == AXIS_RISE_ALL_OF_16);
     case AXIS_VIEW:
         return !t->new_m                                               ? 0
                : t->x.hidden[row] >= t->x.visible[row]                 ? 3
@@ -227,7 +251,7 @@ static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct 
 static bool goes_by_row(enum axis axis)
 {
     return axis == AXIS_ROW || axis == AXIS_ROW_OF_HEAD || axis == AXIS_RISE || axis == AXIS_VIEW || axis == AXIS_NEW ||
-           axis == AXIS_LAST_OF_16;
+           (axis >= AXIS_LAST_OF_16 && axis != AXIS_LAST_OF_TILE);
 }
 
 static bool goes_by_col(enum axis axis)

@@ -20,6 +20,11 @@ enum axis {
     AXIS_VIEW,         /* of the tile the row sees all, where all rows do (0) or not (1), a part (2), nothing (3) */
     AXIS_LAST_OF_16,   /* 1: the last of the row's 16, which a warp may go by, sees all of the tile */
     AXIS_LAST_OF_TILE, /* 1: the last row of the q tile does */
+    /* What a thread or a warp that rescales by a vote goes by; 1: the maximum rises at this tile ... */
+    AXIS_RISE_BESIDE,      /* of the first of the rows r and r + 8 that a lane of an mma has */
+    AXIS_RISE_FIRST_OF_16, /* of the first of the row's 16 */
+    AXIS_RISE_ANY_OF_16,   /* of any of them */
+    AXIS_RISE_ALL_OF_16,   /* of all of them that there are */
     AXES
 };
 

@@ -189,7 +189,7 @@ static bool is_effect(const struct rule *rule)
 {
     bool is = false;
     for (int i = 0; i < rule->region.n; i++)
-        is = is || rule->region.term[i].axis == AXIS_RISE;
+        is = is || rule->region.term[i].axis == AXIS_RISE || rule->region.term[i].axis >= AXIS_RISE_BESIDE;
     return is && rule->kind == RULE_CONSTANT;
 }
 

@@ -29,6 +29,10 @@ static const struct noun axis_nouns[AXES] = {{"batch", "batches", "b"},
                                              {"", "", ""},
                                              {"", "", ""},
                                              {"", "", ""},
+                                             {"", "", ""},
+                                             {"", "", ""},
+                                             {"", "", ""},
+                                             {"", "", ""},
                                              {"", "", ""}};
 
 void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes)
@@ -168,6 +172,19 @@ static void add_term(const struct term *t, bool of_tile, char *out, size_t bytes
         say_add(out, bytes, term_holds(t, 1) ? "new keys" : "keys that were in the cache");
     } else if (t->axis == AXIS_VIEW) {
         say_view(t, out, bytes);
+    } else if (t->axis >= AXIS_RISE_BESIDE) {
+        static const char *const of[][2] = {
+            [AXIS_RISE_BESIDE -
+             AXIS_RISE_BESIDE] = {"rows of pairs r and r + 8 of which the first one's maximum stays as it was",
+                                  "rows of pairs r and r + 8 of which the first one's maximum rises at this tile"},
+            [AXIS_RISE_FIRST_OF_16 -
+                AXIS_RISE_BESIDE] = {"every 16 rows of which the first one's maximum stays as it was",
+                                     "every 16 rows of which the first one's maximum rises at this tile"},
+            [AXIS_RISE_ANY_OF_16 - AXIS_RISE_BESIDE] = {"every 16 rows of which no maximum rises at this tile",
+                                                        "every 16 rows of which any maximum rises at this tile"},
+            [AXIS_RISE_ALL_OF_16 - AXIS_RISE_BESIDE] = {"every 16 rows of which any maximum stays as it was",
+                                                        "every 16 rows whose maxima all rise at this tile"}};
+        say_add(out, bytes, "%s", of[t->axis - AXIS_RISE_BESIDE][term_holds(t, 1)]);
     } else if (t->axis >= AXIS_LAST_OF_16) {
         say_add(out, bytes, "%s of which the last %s the whole kv tile",
                 t->axis == AXIS_LAST_OF_16 ? "every 16 rows" : "the rows of q tiles",
