@@ -190,12 +190,16 @@ static void count_distances(const struct search *search, const struct places *pl
         }
 }
 
-static double bias_read(const struct places *places, const struct sample_tile *t, const struct matrix *m, int r,
-                        int col)
+/* NaN: there is none. */
+static double bias_read(const struct rule *rule, const struct sample_tile *t, const struct matrix *m, int r, int col)
 {
-    const int above = t->at[AXIS_Q_TILE] * t->c->br, before = t->kv * t->c->bc;
+    const struct places *places = &rule->places;
+    const int above = t->at[AXIS_Q_TILE] * t->c->br, before = t->kv * t->c->bc, row = map_at(&rule->map, r),
+              key = before + map_at(&rule->col_map, col);
+    if (!places->row_step && (row < 0 || row >= m->rows || key < 0 || key >= m->cols))
+        return NAN;
     if (!places->row_step)
-        return dtype_load(m->dtype, m->data, (size_t)(r * m->row_stride + before + col));
+        return dtype_load(m->dtype, m->data, (size_t)(row * m->row_stride + key));
     const int at = (places->row_of_tile ? r : above + r) * places->row_step +
                    (places->col_of_tile ? col : before + col) * places->col_step;
     const unsigned char *first =
@@ -216,7 +220,7 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
     for (int r = 0; r < t->c->in_q.rows && edited->bias.data; r++) {
         for (int col = 0; col < t->x.cols; col++) {
             const size_t i = (size_t)r * (size_t)t->x.cols + (size_t)col;
-            const double read = bias_read(&rule->places, t, tensor, r, col),
+            const double read = bias_read(rule, t, tensor, r, col),
                          b = rule->weight * (rule->type == DTYPE_COUNT ? read : rule_rounded(rule, read));
             search->operand[i] += b;
             search->loose[i] += fabs(b);
@@ -394,6 +398,13 @@ void score_say(const struct sample *s, const struct rule *rule, char *out, size_
     } else if (rule->type != DTYPE_COUNT) {
         rule_rounding(rule, words, sizeof words);
         snprintf(out, bytes, "the attention bias is %s before it is added", words);
+    } else if (rule->map.kind != MAP_SAME || rule->col_map.kind != MAP_SAME) {
+        char col[96];
+        map_words(&rule->map, "r", words, sizeof words);
+        map_words(&rule->col_map, "c", col, sizeof col);
+        snprintf(out, bytes,
+                 "the attention bias of row %s, column %s of the tile is added where that of row r, column c is wanted",
+                 words, col);
     } else if (rule->weight != 1) {
         say_times(s, "the attention bias", rule->weight, out, bytes);
     } else if (rule->rows.head.kind != MAP_SAME) {

@@ -124,7 +124,7 @@ static const char *const changes[][FORMULA_CHANGES] = {[EXPRESSION_MINUS] = {"A"
                                                        [EXPRESSION_ADD] = {"A - B", "A", "B"},
                                                        [EXPRESSION_SUBTRACT] = {"A + B", "A", "B - A"},
                                                        [EXPRESSION_TIMES] = {"A / B", "A", "B"},
-                                                       [EXPRESSION_DIVIDE] = {"A % B", "A", "A * B"},
+                                                       [EXPRESSION_DIVIDE] = {"A % B", "A", "A * B", "0"},
                                                        [EXPRESSION_REST] = {"A / B", "A"},
                                                        [EXPRESSION_LESS] = {"A <= B", "B < A", "B <= A"},
                                                        [EXPRESSION_LESS_EQUAL] = {"A < B", "B <= A", "B < A"},

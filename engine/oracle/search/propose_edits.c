@@ -339,6 +339,28 @@ static void propose_distances(struct search *search)
     }
 }
 
+/* Of another row or column of the tile: a lane's second key or row takes that of the first one, or of the one beside
+ * it.
+ */
+static void propose_bias_beside(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = 10;
+    rule.guess = true;
+    for (int cols = 0; cols < 2; cols++) {
+        const int bits = map_bits_for(cols ? c->bc : c->br);
+        struct map *map = cols ? &rule.col_map : &rule.map;
+        for (int i = 0; i < 2 * bits; i++) {
+            *map = map_of_bits(bits);
+            map->row[i / 2] = i % 2 ? 1u << i / 2 : 0; /* cleared, or flipped */
+            map->flip = i % 2 ? 1u << i / 2 : 0;
+            rule_try(search, &rule);
+        }
+        *map = (struct map){.kind = MAP_SAME};
+    }
+}
+
 static void propose_bias_places(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -380,6 +402,7 @@ static void propose_biases(struct search *search)
     rule.type = DTYPE_COUNT;
     if (c->bias.data)
         propose_bias_places(search);
+    propose_bias_beside(search);
     if (c->alibi_slope != 0) {
         try_linear(search, &rule, &rule.power, 1);
         propose_slopes(search);

@@ -408,7 +408,11 @@ void rule_try(struct search *search, struct rule *rule)
     double values = 0;
     for (int i = 0; i < 2; i++)
         values += (double)w.units[i] * -log2((double)(w.hit[i] + 1) / (double)(w.tried[i] + 1));
-    rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
+    const bool everywhere = rule->everywhere && !rule->region.n && !rule->region.some_rows;
+    rule->evidence.bits = everywhere          ? (double)w.in
+                          : is_constant(rule) ? places
+                          : w.nan             ? fmax(places, values)
+                                              : values;
     if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) ||
         w.n_pairs < pairs_least(rule, &w))
         return;

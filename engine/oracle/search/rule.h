@@ -337,6 +337,7 @@ struct rule {
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
     bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     enum half_reading half;           /* RULE_HALF */
+    bool everywhere;                  /* RULE_CONSTANT: wherever the stage is wrong, which no other rule explains */
     bool behind_scale;                /* RULE_OPERAND: what it is moved by is taken off the value, not the code */
     float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */

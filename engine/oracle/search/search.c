@@ -196,6 +196,8 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
             proposals[i](search);
             search_release(search);
         }
+        if (search->best.kind == RULE_NONE)
+            propose_everywhere(search);
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;
     /* Rules that came after it are among those that were tried. */
