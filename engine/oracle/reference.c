@@ -612,7 +612,7 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     for (int key = 0; key < cols; key++)
         raise_row(head_dim_v, times * dropout_of_weights(c), size_v + (size_t)key * (size_t)head_dim_v,
                   s->reference.out_top);
-    matrix_multiply(rows, head_dim_v, cols, times, s->reference.weight, cols, v, head_dim_v, want, 0);
+    local_weigh_v(&s->room, &(struct weighed_v){rows, head_dim_v, cols, times, s->reference.weight, v}, want);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->input[asc_v].lossy) {
         /* What converting V may have cost: w (size - |v|). */

@@ -5,6 +5,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/likely.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -103,7 +104,7 @@ struct arena {
 static double *take(struct arena *a, size_t n)
 {
     double *x = a->base ? a->base + a->used : NULL;
-    a->used += padded(n);
+    a->used += padded(n) + 40;
     return x;
 }
 
@@ -268,6 +269,10 @@ static void lay_room(struct room *x, struct arena *a, const struct extents *e)
     x->unit = take(a, e->R);
     x->weighed = take(a, narrow(e->R * e->D));
     x->weighed_unit = take(a, e->R);
+    x->shared = (struct shared){.v_panels = take(a, matrix_packed((int)e->D, (int)e->C)),
+                                .size_panels = take(a, narrow(matrix_packed((int)e->D, (int)e->C))),
+                                .q_rows = take(a, narrow(e->R * e->D)),
+                                .q_unit = take(a, e->R)};
 }
 
 static void lay_core(struct product_room *x, struct arena *a, const struct extents *e)
@@ -370,6 +375,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->any_left_out = false;
     s->at.s_recorded = false;
     s->weighed_p = false;
+    s->room.shared.v = s->room.shared.size_v = NULL;
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     s->at.mask = c->mask.data ? (const uint8_t *)c->mask.data + (ptrdiff_t)kv * c->bc : NULL;

@@ -172,8 +172,18 @@ struct mistake_room {
     int *hidden, *visible;         /* [R] what its mask lets each row see */
 };
 
+/* Operands that several products of a tile take, made ready for them once. Each is that of the array it names, as it
+   was then; NULL: none. */
+struct shared {
+    const double *v, *size_v, *size_q; /* [C][D], [C][D], [R][D] */
+    double *v_panels;                  /* of v, see matrix_pack() */
+    double *size_panels, size_unit;    /* of size_v, f32, and what 1 of these stands for */
+    double *q_rows, *q_unit;           /* [R][D] f32 of size_q; [R] what 1 of each row stands for */
+};
+
 /* Room for products and for sums of magnitudes (magnitude.h). */
 struct room {
+    struct shared shared;
     const double *zero;   /* zeros: nothing is uncertain */
     double *q, *k;        /* [R][D], [C][D] |q|, |k| or |v|, or another array of that shape for a moment */
     double *p;            /* [R][C] |p| */
