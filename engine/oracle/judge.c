@@ -8,7 +8,6 @@
 #include "engine/oracle/local.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
-#include "engine/oracle/multiply.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
@@ -226,15 +225,6 @@ static struct verdict *verdict_of(const struct job *job, enum asc_channel ch, in
     return side == LOCAL ? &v->local : &v->global;
 }
 
-/* The local and the global U both weigh V, and its magnitudes. */
-static void share_v(const struct oracle_case *c, struct judge_scratch *s)
-{
-    struct shared *shared = &s->room.shared;
-    matrix_pack(c->head_dim_v, s->at.cols, s->input[asc_v].value, shared->v_panels);
-    shared->v = s->input[asc_v].value;
-    magnitude_share_v(&s->room, c->head_dim_v, s->at.cols, s->input[asc_v].size);
-}
-
 static void judge_visited(const struct job *job, int kv)
 {
     struct judge_scratch *s = job->s;
@@ -245,7 +235,7 @@ static void judge_visited(const struct job *job, int kv)
     judge_operand(job, asc_v, s->masked);
     const int left = tile_left(job->c, s);
     if (!left)
-        share_v(job->c, s);
+        operand_share_v(job->c, s);
     if (job->inputs_alone)
         s->exact_k = false; /* nobody has computed local scores */
     if (!left && !job->inputs_alone) {

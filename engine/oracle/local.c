@@ -521,8 +521,8 @@ static void join_normalized_row(const struct oracle_case *c, const struct operan
 
 void local_weigh_v(const struct room *room, const struct weighed_v *x, double *out)
 {
-    if (x->v == room->shared.v)
-        matrix_multiply_packed(x->rows, x->dim, x->keys, x->times, x->weights, room->shared.v_panels, out);
+    if (x->v == room->shared.v.of)
+        matrix_multiply_packed(x->rows, x->dim, x->keys, x->times, x->weights, room->shared.v.panels, out);
     else
         matrix_multiply(x->rows, x->dim, x->keys, x->times, x->weights, x->keys, x->v, x->dim, out, 0);
 }

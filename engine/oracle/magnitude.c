@@ -82,13 +82,13 @@ static void sum(const struct room *room, const struct shape *shape, const double
                 const struct magnitude_sums *to)
 {
     const struct shared *shared = &room->shared;
-    const bool shares_a = shape->transposed && a == shared->size_q,
-               shares_b = !shape->transposed && b == shared->size_v;
+    const struct packed_operand *packed = shape->transposed ? &shared->k : &shared->v;
+    const bool shares_a = shape->transposed && a == shared->size_q, shares_b = b == packed->size_of;
     const int n = shape->n, m = shape->m, k = shape->k;
-    void *room_a = shares_a ? shared->q_rows : room->a, *room_b = shares_b ? shared->size_panels : room->b,
+    void *room_a = shares_a ? shared->q_rows : room->a, *room_b = shares_b ? packed->size_panels : room->b,
          *room_c = to->sums;
     float *narrow_a = room_a, *narrow_b = room_b, *sums = room_c;
-    const double unit = shares_b ? shared->size_unit : narrow(b, m * k, narrow_b);
+    const double unit = shares_b ? packed->size_unit : narrow(b, m * k, narrow_b);
     if (!shares_a)
         narrow_rows(n, k, a, narrow_a, to->unit);
     for (int r = 0; r < n; r++)
@@ -106,12 +106,13 @@ void magnitude_share_q(struct room *room, int rows, int k, const double *size)
     room->shared.size_q = size;
 }
 
-void magnitude_share_v(struct room *room, int m, int k, const double *size)
+void magnitude_pack(const struct room *room, int m, int k, const double *size, int transposed,
+                    struct packed_operand *to)
 {
-    void *to = room->shared.size_panels, *narrowed = room->b;
-    room->shared.size_unit = narrow(size, m * k, narrowed);
-    matrix_pack_f32(m, k, narrowed, to);
-    room->shared.size_v = size;
+    void *panels = to->size_panels, *narrowed = room->b;
+    to->size_unit = narrow(size, m * k, narrowed);
+    matrix_pack_f32(m, k, narrowed, transposed, panels);
+    to->size_of = size;
 }
 
 void magnitude_sum(const struct room *room, int n, int m, int k, const double *a, const double *b,

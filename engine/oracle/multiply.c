@@ -23,6 +23,7 @@ struct shape {
 /* A line of columns from col on, for rows from `first` on, depth steps from `from` on. */
 struct panel {
     int col, cols, first, rows, from, depth;
+    const void *next; /* what is taken behind it, which may come from afar; NULL: not known */
 };
 
 static int at_most(int x, int most)
@@ -110,9 +111,9 @@ size_t matrix_packed(int m, int k)
     return ((size_t)m * sizeof(float) + LINE - 1) / LINE * (LINE / sizeof(float)) * (size_t)k;
 }
 
-void matrix_pack(int m, int k, const double *b, double *panels)
+void matrix_pack(int m, int k, const double *b, int transposed, double *panels)
 {
-    pack_all_f64(&(struct shape){0, m, k, 0, m, 0, 0, 0}, b, panels);
+    pack_all_f64(&(struct shape){0, m, k, 0, transposed ? k : m, transposed, 0, 0}, b, panels);
 }
 
 void matrix_multiply_packed(int n, int m, int k, double factor, const double *a, const double *panels, double *c)
@@ -125,9 +126,9 @@ void matrix_multiply_f32(int n, int m, int k, const float *a, const float *b, in
     multiply_f32(&(struct shape){n, m, k, k, transposed ? k : m, transposed, 0, 0}, choose_steps_f32(), 1, a, b, c);
 }
 
-void matrix_pack_f32(int m, int k, const float *b, float *panels)
+void matrix_pack_f32(int m, int k, const float *b, int transposed, float *panels)
 {
-    pack_all_f32(&(struct shape){0, m, k, 0, m, 0, 0, 0}, b, panels);
+    pack_all_f32(&(struct shape){0, m, k, 0, transposed ? k : m, transposed, 0, 0}, b, panels);
 }
 
 void matrix_multiply_packed_f32(int n, int m, int k, const float *a, const float *panels, float *c)

@@ -17,12 +17,12 @@ void matrix_multiply(int n, int m, int k, double factor, const double *a, int ld
 /* The same in f32, all packed, without a factor. */
 void matrix_multiply_f32(int n, int m, int k, const float *a, const float *b, int transposed, float *c);
 
-/* B [k][m] in panels, as products take it, for those that share it. `panels` begins on a cache line and has room for
-   matrix_packed() numbers. A, B and C have no gaps; C = factor * A B, or A B. */
+/* B [k][m] (transposed: [m][k]) in panels, as products take it, for those that share it. `panels` begins on a cache
+   line and has room for matrix_packed() numbers. A, B and C have no gaps; C = factor * A B, or A B. */
 size_t matrix_packed(int m, int k);
-void matrix_pack(int m, int k, const double *b, double *panels);
+void matrix_pack(int m, int k, const double *b, int transposed, double *panels);
 void matrix_multiply_packed(int n, int m, int k, double factor, const double *a, const double *panels, double *c);
-void matrix_pack_f32(int m, int k, const float *b, float *panels);
+void matrix_pack_f32(int m, int k, const float *b, int transposed, float *panels);
 void matrix_multiply_packed_f32(int n, int m, int k, const float *a, const float *panels, float *c);
 
 #endif
