@@ -184,7 +184,7 @@ VECTOR_UNITS static bool is_quiet(const double *got, const double *want, const d
     return tail && !lanes_any(&loud);
 }
 
-enum { ABREAST = 4 }; /* rows whose sums do not wait for one another */
+enum { ABREAST = 2 }; /* rows whose sums do not wait for one another; more would not find registers enough */
 
 /* The worst of the elements seen so far, and where it stands. */
 struct worst {
@@ -220,8 +220,9 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
     for (; row + ABREAST <= rows; row += ABREAST) {
         const size_t first = (size_t)row * (size_t)cols;
         lanes_f64 sums[ABREAST] = {{0}};
-        lanes_i64 loud = {0};
+        lanes_i64 quiet = {-1, -1, -1, -1};
         lanes_i64 high = {0};
+        const double most = worst->ratio;
         for (int i = 0; i < cols; i += LANES) {
             _Pragma("GCC unroll 4") for (int r = 0; r < ABREAST; r++)
             {
@@ -229,11 +230,12 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
                 const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
                 const lanes_f64 size = LANES_SIZE(error);
                 sums[r] += error;
-                loud |= ~((size <= limit) & (limit <= FLT_MAX));
-                high |= size > worst->ratio * limit;
+                quiet &= (size <= limit) & (limit <= FLT_MAX);
+                high |= size > most * limit;
             }
         }
-        if (lanes_any(&loud))
+        quiet = ~quiet;
+        if (lanes_any(&quiet))
             return row;
         for (int i = 0; lanes_any(&high) && i < ABREAST * cols; i += LANES) {
             const size_t at = first + (size_t)i;
