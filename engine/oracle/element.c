@@ -382,14 +382,23 @@ static void judge_ratio(const struct comparison *c, struct verdict *v)
     const size_t n = (size_t)c->rows * (size_t)c->cols, most = verdict_bad(v) ? SAMPLE_BAD : SAMPLE_OK;
     const size_t take = n < most ? n : most;
     int used = 0;
+    v->ratio_median = NAN;
+    v->ratio_spread = NAN;
+    for (size_t k = 0; c->got == c->want && k < take; k++) {
+        /* What is the input divides to 1 wherever it can be divided: one such element is enough. */
+        const double x = c->got[k * n / take];
+        if (x == 0 || !isfinite(x))
+            continue;
+        v->ratio_median = 1;
+        v->ratio_spread = 0;
+        return;
+    }
     for (size_t k = 0; k < take; k++) {
         const size_t i = k * n / take;
         const double ratio = c->got[i] / c->want[i];
         if (isfinite(ratio) && isfinite(c->want[i]))
             ratios[used++] = ratio;
     }
-    v->ratio_median = NAN;
-    v->ratio_spread = NAN;
     if (used == 0)
         return;
     double quartile[QUARTILES];
