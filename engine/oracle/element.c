@@ -184,18 +184,35 @@ VECTOR_UNITS static bool is_quiet(const double *got, const double *want, const d
     return tail && !lanes_any(&loud);
 }
 
-enum { ABREAST = 4 }; /* rows whose sums do not wait for one another */
+enum { ABREAST = 2 }; /* rows whose sums do not wait for one another; more would not find registers enough */
 
-/* How many rows, from the first on, are quiet and hold nothing worse than `worst`; ABREAST at a time. The signed errors
-   of each row are summed as is_quiet() does, and added to *sum row by row. */
-VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const double *bound, int rows, int cols,
-                                   double worst, double *sum)
+/* The worst of the elements seen so far, and where it stands. */
+struct worst {
+    double ratio;
+    int row, col;
+};
+
+/* Quiet elements one after the other: size <= bound, so that what is worse has a bound above 0. */
+static inline void raise_worst(const double *got, const double *want, const double *bound, int n, int row, int col,
+                               struct worst *worst)
 {
-    int row = 0;
+    for (int i = 0; i < n; i++) {
+        const double size = fabs(got[i] - want[i]);
+        if (size > worst->ratio * bound[i] && size / bound[i] > worst->ratio)
+            *worst = (struct worst){size / bound[i], row, col + i};
+    }
+}
+
+/* How many rows, from `row` on, are quiet, in *sum the signed errors of each as is_quiet() sums them; ABREAST at a
+   time. Few rows hold something worse than was seen before: these are gone through once more, while they are near. */
+VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const double *bound, int row, int rows,
+                                   int cols, double *sum, struct worst *worst)
+{
     for (; cols == 1 && row < rows; row++) {
         const double error = got[row] - want[row], size = fabs(error), limit = bound[row];
-        if (!((size <= limit) & (limit <= FLT_MAX)) || size > worst * limit)
+        if (!((size <= limit) & (limit <= FLT_MAX)))
             return row;
+        raise_worst(got + row, want + row, bound + row, 1, row, 0, worst);
         *sum += error;
     }
     if (cols % LANES != 0)
@@ -203,7 +220,9 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
     for (; row + ABREAST <= rows; row += ABREAST) {
         const size_t first = (size_t)row * (size_t)cols;
         lanes_f64 sums[ABREAST] = {{0}};
-        lanes_i64 loud = {0};
+        lanes_i64 quiet = {-1, -1, -1, -1};
+        lanes_i64 high = {0};
+        const double most = worst->ratio;
         for (int i = 0; i < cols; i += LANES) {
             _Pragma("GCC unroll 4") for (int r = 0; r < ABREAST; r++)
             {
@@ -211,11 +230,20 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
                 const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
                 const lanes_f64 size = LANES_SIZE(error);
                 sums[r] += error;
-                loud |= ~((size <= limit) & (limit <= FLT_MAX)) | (size > worst * limit);
+                quiet &= (size <= limit) & (limit <= FLT_MAX);
+                high |= size > most * limit;
             }
         }
-        if (lanes_any(&loud))
+        quiet = ~quiet;
+        if (lanes_any(&quiet))
             return row;
+        for (int i = 0; lanes_any(&high) && i < ABREAST * cols; i += LANES) {
+            const size_t at = first + (size_t)i;
+            const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
+            const lanes_i64 worse = LANES_SIZE(error) > worst->ratio * limit;
+            if (lanes_any(&worse))
+                raise_worst(got + at, want + at, bound + at, LANES, row + i / cols, i % cols, worst);
+        }
         for (int r = 0; r < ABREAST; r++)
             *sum += lanes_sum(&sums[r]);
     }
@@ -266,13 +294,14 @@ static bool judge_quiet(struct judging *j, int row, int col, int end, uint8_t *c
 static int judge_quiet_rows(struct judging *j, int row, uint8_t *classes)
 {
     const struct comparison *c = j->c;
-    const size_t first = (size_t)row * (size_t)c->cols;
-    const int n =
-        quiet_rows(c->got + first, c->want + first, c->bound + first, c->rows - row, c->cols, j->worst, &j->sum_error);
+    struct worst worst = {.ratio = j->worst, .row = -1};
+    const int n = quiet_rows(c->got, c->want, c->bound, row, c->rows, c->cols, &j->sum_error, &worst) - row;
+    if (worst.row >= 0)
+        note_worst(j, worst.ratio, worst.row, worst.col);
     j->n_errors += (uint32_t)(n * c->cols);
     j->v->count[CLASS_OK] += (uint32_t)(n * c->cols);
     if (classes)
-        memset(classes + first, CLASS_OK, (size_t)n * (size_t)c->cols);
+        memset(classes + (size_t)row * (size_t)c->cols, CLASS_OK, (size_t)n * (size_t)c->cols);
     return n;
 }
 
@@ -353,14 +382,23 @@ static void judge_ratio(const struct comparison *c, struct verdict *v)
     const size_t n = (size_t)c->rows * (size_t)c->cols, most = verdict_bad(v) ? SAMPLE_BAD : SAMPLE_OK;
     const size_t take = n < most ? n : most;
     int used = 0;
+    v->ratio_median = NAN;
+    v->ratio_spread = NAN;
+    for (size_t k = 0; c->got == c->want && k < take; k++) {
+        /* What is the input divides to 1 wherever it can be divided: one such element is enough. */
+        const double x = c->got[k * n / take];
+        if (x == 0 || !isfinite(x))
+            continue;
+        v->ratio_median = 1;
+        v->ratio_spread = 0;
+        return;
+    }
     for (size_t k = 0; k < take; k++) {
         const size_t i = k * n / take;
         const double ratio = c->got[i] / c->want[i];
         if (isfinite(ratio) && isfinite(c->want[i]))
             ratios[used++] = ratio;
     }
-    v->ratio_median = NAN;
-    v->ratio_spread = NAN;
     if (used == 0)
         return;
     double quartile[QUARTILES];

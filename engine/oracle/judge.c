@@ -6,6 +6,7 @@
 #include "engine/oracle/fingerprint.h"
 #include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
@@ -233,6 +234,8 @@ static void judge_visited(const struct job *job, int kv)
     judge_operand(job, asc_k, s->masked);
     judge_operand(job, asc_v, s->masked);
     const int left = tile_left(job->c, s);
+    if (!left)
+        operand_share_v(job->c, s);
     if (job->inputs_alone)
         s->exact_k = false; /* nobody has computed local scores */
     if (!left && !job->inputs_alone) {
@@ -387,6 +390,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     reference_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     scratch->exact_q = operand_take(c, scratch, asc_q);
+    magnitude_share_q(&scratch->room, c->in_q.rows, c->head_dim, scratch->at.size[asc_q]);
     judge_operand(&job, asc_q, schedule_empty(c));
     merge_begin(c, scratch);
     for (int split = 0; split < scratch->lists.splits && !scratch->stopped; split++)

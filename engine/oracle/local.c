@@ -519,6 +519,14 @@ static void join_normalized_row(const struct oracle_case *c, const struct operan
     }
 }
 
+void local_weigh_v(const struct room *room, const struct weighed_v *x, double *out)
+{
+    if (x->v == room->shared.v.of)
+        matrix_multiply_packed(x->rows, x->dim, x->keys, x->times, x->weights, room->shared.v.panels, out);
+    else
+        matrix_multiply(x->rows, x->dim, x->keys, x->times, x->weights, x->keys, x->v, x->dim, out, 0);
+}
+
 /* u = alpha u_prev + p v; a u that is recorded after its rescaling holds alpha u_prev already. */
 void local_u(const struct oracle_case *c, const struct operands *x, const struct room *room, struct expected out)
 {
@@ -531,7 +539,7 @@ void local_u(const struct oracle_case *c, const struct operands *x, const struct
     const double *size_p = product_sizes(accumulator, x->pv_p.value, rows * cols, room->p);
     const double *size_v = product_sizes(accumulator, x->size[asc_v], cols * head_dim_v, room->k);
     double *want = out.want, *bound = out.bound;
-    matrix_multiply(rows, head_dim_v, cols, times, x->pv_p.value, cols, x->of[asc_v].value, head_dim_v, want, 0);
+    local_weigh_v(room, &(struct weighed_v){rows, head_dim_v, cols, times, x->pv_p.value, x->of[asc_v].value}, want);
     magnitude_sum(room, rows, head_dim_v, cols, size_p, size_v, &sizes);
     if (!x->pv_p.exact)
         magnitude_multiply(room, rows, head_dim_v, cols, times, x->pv_p.loose, x->size[asc_v], room->sum, 0);

@@ -50,6 +50,13 @@ void local_alpha(const struct oracle_case *c, const struct operands *x, struct e
 void local_p(const struct oracle_case *c, const struct operands *x, struct expected out);
 void local_l(const struct oracle_case *c, const struct operands *x, struct expected out);
 void local_u(const struct oracle_case *c, const struct operands *x, const struct room *room, struct expected out);
+/* out = times P V. */
+struct weighed_v {
+    int rows, dim, keys;
+    double times;
+    const double *weights, *v; /* [rows][keys], [keys][dim] */
+};
+void local_weigh_v(const struct room *room, const struct weighed_v *x, double *out);
 /* After the last tile. */
 void local_o(const struct oracle_case *c, const struct operands *x, struct expected out);
 void local_lse(const struct oracle_case *c, const struct operands *x, struct expected out);

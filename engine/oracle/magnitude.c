@@ -72,16 +72,47 @@ VECTOR_UNITS static void widen(const struct magnitude_row *row, int n, double fa
         c[i] = (sums[i] + lost) * grown;
 }
 
+static void narrow_rows(int n, int k, const double *a, float *out, double *unit)
+{
+    for (int r = 0; r < n; r++)
+        unit[r] = narrow(a + (size_t)r * (size_t)k, k, out + (size_t)r * (size_t)k);
+}
+
 static void sum(const struct room *room, const struct shape *shape, const double *a, const double *b,
                 const struct magnitude_sums *to)
 {
+    const struct shared *shared = &room->shared;
+    const struct packed_operand *packed = shape->transposed ? &shared->k : &shared->v;
+    const bool shares_a = shape->transposed && a == shared->size_q, shares_b = b == packed->size_of;
     const int n = shape->n, m = shape->m, k = shape->k;
-    void *room_a = room->a, *room_b = room->b, *room_c = to->sums;
+    void *room_a = shares_a ? shared->q_rows : room->a, *room_b = shares_b ? packed->size_panels : room->b,
+         *room_c = to->sums;
     float *narrow_a = room_a, *narrow_b = room_b, *sums = room_c;
-    const double unit = narrow(b, m * k, narrow_b);
+    const double unit = shares_b ? packed->size_unit : narrow(b, m * k, narrow_b);
+    if (!shares_a)
+        narrow_rows(n, k, a, narrow_a, to->unit);
     for (int r = 0; r < n; r++)
-        to->unit[r] = unit * narrow(a + (size_t)r * (size_t)k, k, narrow_a + (size_t)r * (size_t)k);
-    matrix_multiply_f32(n, m, k, narrow_a, narrow_b, shape->transposed, sums);
+        to->unit[r] = unit * (shares_a ? shared->q_unit : to->unit)[r];
+    if (shares_b)
+        matrix_multiply_packed_f32(n, m, k, narrow_a, narrow_b, sums);
+    else
+        matrix_multiply_f32(n, m, k, narrow_a, narrow_b, shape->transposed, sums);
+}
+
+void magnitude_share_q(struct room *room, int rows, int k, const double *size)
+{
+    void *to = room->shared.q_rows;
+    narrow_rows(rows, k, size, to, room->shared.q_unit);
+    room->shared.size_q = size;
+}
+
+void magnitude_pack(const struct room *room, int m, int k, const double *size, int transposed,
+                    struct packed_operand *to)
+{
+    void *panels = to->size_panels, *narrowed = room->b;
+    to->size_unit = narrow(size, m * k, narrowed);
+    matrix_pack_f32(m, k, narrowed, transposed, panels);
+    to->size_of = size;
 }
 
 void magnitude_sum(const struct room *room, int n, int m, int k, const double *a, const double *b,

@@ -21,6 +21,12 @@ struct magnitude_sums {
 void magnitude_sum(const struct room *room, int n, int m, int k, const double *a, const double *b,
                    const struct magnitude_sums *to);
 
+/* Makes sizes ready that several sums take: of Q, [rows][k], for all tiles of a slot; and of B as above. Sums over
+   these very arrays find them in the room, see struct shared; nobody may write to them any more. */
+void magnitude_share_q(struct room *room, int rows, int k, const double *size);
+void magnitude_pack(const struct room *room, int m, int k, const double *size, int transposed,
+                    struct packed_operand *to);
+
 /* One row of them: sum i is at most (sums[i] + lost) grown. */
 struct magnitude_row {
     const float *sums;

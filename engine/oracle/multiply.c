@@ -1,21 +1,29 @@
 #include "engine/oracle/multiply.h"
 
 #include "engine/base/vector.h"
-#include <stddef.h>
+#include <stdbool.h>
 #include <string.h>
 #if defined __x86_64__ && defined __GNUC__
 #include <immintrin.h>
 #define HAS_VECTORS
 #endif
 
-/* LINE bytes of columns for ROWS rows at a time: 12 sums in the registers of AVX2, 6 in those of AVX-512. A panel of B
-   is DEPTH steps deep, so that it stays in the first cache; BLOCK rows share it. */
-enum { LINE = 64, ROWS = 6, DEPTH = 256, BLOCK = 16 * ROWS };
+/* LINE bytes of columns for ROWS rows at a time: 12 sums in the registers of AVX2, 6 in those of AVX-512; for FEW_ROWS
+   where no more are left, as in a tile of 64 rows. A panel of B is DEPTH steps deep, so that it stays in the first
+   cache; BLOCK rows share it. */
+enum { LINE = 64, ROWS = 6, FEW_ROWS = 4, DEPTH = 256, BLOCK = 16 * ROWS };
 
 struct shape {
     int n, m, k;
     ptrdiff_t lda, ldb;
     int transposed, add;
+    int packed; /* B is in panels */
+};
+
+/* A line of columns from col on, for rows from `first` on, depth steps from `from` on. */
+struct panel {
+    int col, cols, first, rows, from, depth;
+    const void *next; /* what is taken behind it, which may come from afar; NULL: not known */
 };
 
 static int at_most(int x, int most)
@@ -89,16 +97,41 @@ static int turn_f32(const float *b, ptrdiff_t ldb, int k, float *panel)
 void matrix_multiply_transposed(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb,
                                 double *c, int add)
 {
-    multiply_f64(&(struct shape){n, m, k, lda, ldb, 1, add}, choose_steps_f64(), factor, a, b, c);
+    multiply_f64(&(struct shape){n, m, k, lda, ldb, 1, add, 0}, choose_steps_f64(), factor, a, b, c);
 }
 
 void matrix_multiply(int n, int m, int k, double factor, const double *a, int lda, const double *b, int ldb, double *c,
                      int add)
 {
-    multiply_f64(&(struct shape){n, m, k, lda, ldb, 0, add}, choose_steps_f64(), factor, a, b, c);
+    multiply_f64(&(struct shape){n, m, k, lda, ldb, 0, add, 0}, choose_steps_f64(), factor, a, b, c);
+}
+
+size_t matrix_packed(int m, int k)
+{
+    return ((size_t)m * sizeof(float) + LINE - 1) / LINE * (LINE / sizeof(float)) * (size_t)k;
+}
+
+void matrix_pack(int m, int k, const double *b, int transposed, double *panels)
+{
+    pack_all_f64(&(struct shape){0, m, k, 0, transposed ? k : m, transposed, 0, 0}, b, panels);
+}
+
+void matrix_multiply_packed(int n, int m, int k, double factor, const double *a, const double *panels, double *c)
+{
+    multiply_f64(&(struct shape){n, m, k, k, 0, 0, 0, 1}, choose_steps_f64(), factor, a, panels, c);
 }
 
 void matrix_multiply_f32(int n, int m, int k, const float *a, const float *b, int transposed, float *c)
 {
-    multiply_f32(&(struct shape){n, m, k, k, transposed ? k : m, transposed, 0}, choose_steps_f32(), 1, a, b, c);
+    multiply_f32(&(struct shape){n, m, k, k, transposed ? k : m, transposed, 0, 0}, choose_steps_f32(), 1, a, b, c);
+}
+
+void matrix_pack_f32(int m, int k, const float *b, int transposed, float *panels)
+{
+    pack_all_f32(&(struct shape){0, m, k, 0, transposed ? k : m, transposed, 0, 0}, b, panels);
+}
+
+void matrix_multiply_packed_f32(int n, int m, int k, const float *a, const float *panels, float *c)
+{
+    multiply_f32(&(struct shape){n, m, k, k, 0, 0, 0, 1}, choose_steps_f32(), 1, a, panels, c);
 }

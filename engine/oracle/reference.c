@@ -47,6 +47,8 @@ static void load_input(const struct oracle_case *c, enum asc_channel ch, int fir
     const size_t n = (size_t)rows * (size_t)oracle_dim(c, ch);
     double unit = 0;
     double half_tiny = 0;
+    to->value = to->value_room;
+    to->top = NULL;
     const int uncertain = codes_load(c, &part, to->value, to->loose);
     to->lossy = bound_narrow(used_type(c, ch), &unit, &half_tiny) || uncertain;
     to->size = to->lossy ? to->size_room : to->value;
@@ -85,6 +87,14 @@ void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum a
 {
     const int first = s->at.kv * c->bc;
     load_input(c, ch, first, s->at.cols, &s->input[ch]);
+    if (ch == asc_v)
+        s->at.input_v = s->input[ch].value;
+    reference_scales(c, s, ch);
+}
+
+void reference_scales(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const int first = s->at.kv * c->bc;
     if (ch == asc_k)
         codes_by(c, ch, first, s->at.cols, s->input[ch].by);
     else
@@ -609,10 +619,11 @@ static void reference_u(const struct oracle_case *c, struct judge_scratch *s)
     const struct magnitude_sums sizes = {s->room.weighed, s->room.weighed_unit}, errors = {s->room.c, s->room.unit};
     const struct reaches reaches = {s->reference.moved, s->reference.reach, s->reference.product};
     double *want = stage->want[GLOBAL], *bound = stage->bound[GLOBAL];
-    for (int key = 0; key < cols; key++)
-        raise_row(head_dim_v, times * dropout_of_weights(c), size_v + (size_t)key * (size_t)head_dim_v,
+    const double *top = s->input[asc_v].top; /* the largest product is that of the largest: rounding is monotonic */
+    for (int key = 0; key < (top ? 1 : cols); key++)
+        raise_row(head_dim_v, times * dropout_of_weights(c), top ? top : size_v + (size_t)key * (size_t)head_dim_v,
                   s->reference.out_top);
-    matrix_multiply(rows, head_dim_v, cols, times, s->reference.weight, cols, v, head_dim_v, want, 0);
+    local_weigh_v(&s->room, &(struct weighed_v){rows, head_dim_v, cols, times, s->reference.weight, v}, want);
     const double as_weighed = weigh_sizes(c, s, &sizes);
     if (s->input[asc_v].lossy) {
         /* What converting V may have cost: w (size - |v|). */

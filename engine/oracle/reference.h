@@ -34,6 +34,8 @@
 
 /* Loads Q as float64; and of the tile at hand K or V, which operand_take() does. */
 void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
+/* Of that, what its codes' scales multiply scores and P V by. */
+void reference_scales(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
 void reference_inputs(const struct oracle_case *c, struct judge_scratch *s);
 /* Before the first tile of a split. */
 void reference_begin(const struct oracle_case *c, struct judge_scratch *s, int split);

@@ -103,8 +103,11 @@ void local_score(const struct oracle_case *c, const struct operands *x, const st
     const double relative = product->relative + bound_factor(product->factor);
     const int keeps_masked = values_mask_later(c), is_value = c->conventions.s_masked == ASC_MASKED_VALUE;
     const double masked = is_value ? (double)c->conventions.s_masked_value : -INFINITY;
-    matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
-                               product->want, 0);
+    if (product->k == room->shared.k.of)
+        matrix_multiply_packed(rows, cols, head_dim, product->factor, product->q, room->shared.k.panels, product->want);
+    else
+        matrix_multiply_transposed(rows, cols, head_dim, product->factor, product->q, head_dim, product->k, head_dim,
+                                   product->want, 0);
     magnitude_multiply_transposed(room, rows, cols, head_dim, fabs(product->factor) * relative, size_q, size_k,
                                   product->bound);
     scale_rows_and_columns(x, rows, product->want);

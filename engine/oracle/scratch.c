@@ -5,6 +5,7 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/likely.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -28,6 +29,9 @@ void judge_scratch_free(struct judge_scratch *s)
 {
     if (!s)
         return;
+    for (int i = 0; s->kept && i < 2 * KEPT_TILES; i++)
+        free(s->kept[i].block);
+    free(s->kept);
     free(s->block);
     free(s->indices);
     free(s);
@@ -103,7 +107,7 @@ struct arena {
 static double *take(struct arena *a, size_t n)
 {
     double *x = a->base ? a->base + a->used : NULL;
-    a->used += padded(n);
+    a->used += padded(n) + 40;
     return x;
 }
 
@@ -140,7 +144,7 @@ static void lay_inputs(struct judge_scratch *s, struct arena *a, const struct ex
     for (int ch = 0; ch < INPUTS; ch++) {
         const size_t rows = ch == asc_q ? e->R : e->C, n = rows * e->D;
         struct original_input *in = &s->input[ch];
-        in->value = take(a, n);
+        in->value = in->value_room = take(a, n);
         in->loose = take(a, n);
         in->size_room = take(a, n);
         in->abs_room = take(a, n);
@@ -268,6 +272,10 @@ static void lay_room(struct room *x, struct arena *a, const struct extents *e)
     x->unit = take(a, e->R);
     x->weighed = take(a, narrow(e->R * e->D));
     x->weighed_unit = take(a, e->R);
+    x->shared = (struct shared){.v_room = {.panels = take(a, matrix_packed((int)e->D, (int)e->C)),
+                                           .size_panels = take(a, narrow(matrix_packed((int)e->D, (int)e->C)))},
+                                .q_rows = take(a, narrow(e->R * e->D)),
+                                .q_unit = take(a, e->R)};
 }
 
 static void lay_core(struct product_room *x, struct arena *a, const struct extents *e)
@@ -349,6 +357,8 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
         5 * (size_t)c->in_q.rows + (size_t)c->head_dim_v + (size_t)c->kv_tiles + schedule_lists_room(c);
     if (reserve(s, lay(s, c, NULL), indices) != 0)
         return -1;
+    if (!s->kept)
+        s->kept = calloc(2 * (size_t)KEPT_TILES, sizeof *s->kept); /* nothing is kept without it */
     lay(s, c, s->block);
     lay_indices(s, c);
     point_operands(s);
@@ -370,6 +380,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->any_left_out = false;
     s->at.s_recorded = false;
     s->weighed_p = false;
+    s->room.shared.k = s->room.shared.v = (struct packed_operand){0};
     for (int r = 0; r < c->in_q.rows; r++)
         s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
     s->at.mask = c->mask.data ? (const uint8_t *)c->mask.data + (ptrdiff_t)kv * c->bc : NULL;

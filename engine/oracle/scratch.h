@@ -12,6 +12,10 @@ enum side { LOCAL, GLOBAL, SIDES };
 /* Q, K and V come first among the channels. */
 enum { INPUTS = asc_v + 1 };
 
+/* What is kept of K and V for other slots, by each thread: all of 2048 keys with 128 columns each, and no more where
+   there are more keys, so that memory does not grow with them. */
+enum { KEPT_TILES = 64, KEPT_BYTES = 16 << 20 };
+
 /* Arrays are float64 and dense. R: rows of the q tile; C: Bc; D: the larger of head_dim and
    head_dim_v; a row is as long as its own. Nothing grows with the number of keys. */
 
@@ -79,9 +83,10 @@ struct operands {
 /* An original input. "loss" is by how much converting it to the captured type may have moved a value, a magnitude
    |x| + loss. Rows are those of the q tile, or of the kv tile at hand. */
 struct original_input {
-    double *value; /* [rows][D] */
+    double *value, *value_room; /* [rows][D]; the values may also be those of a kept tile */
     double *loose; /* [rows][D] how far a correct kernel's may lie from it before it is rounded to a narrower type */
-    double *by;    /* [rows] what S of the row (q) or column (k) is multiplied by, these being codes; v: NULL */
+    const double *top;  /* [D] of V: the largest size in each column; NULL: nobody has looked */
+    double *by;         /* [rows] what S of the row (q) or column (k) is multiplied by, these being codes; v: NULL */
     const double *size; /* [rows][D] what takes part in sums of magnitudes: the values themselves, or magnitudes */
     bool lossy;         /* there is a loss */
     double *size_room;  /* of the magnitudes */
@@ -172,8 +177,36 @@ struct mistake_room {
     int *hidden, *visible;         /* [R] what its mask lets each row see */
 };
 
+/* K or V made ready for products: of an array, and of its sizes, as these were then; NULL: not of any. */
+struct packed_operand {
+    const double *of, *size_of;
+    double *panels;      /* see matrix_pack() */
+    double *size_panels; /* of size_of, f32 */
+    double size_unit;    /* what 1 of these stands for */
+};
+
+/* Operands that several products take. Formulas that read these very arrays find them here. */
+struct shared {
+    struct packed_operand k, v, v_room; /* of the tile at hand */
+    const double *size_q;               /* [R][D] of the slot */
+    double *q_rows, *q_unit;            /* [R][D] f32 of size_q; [R] what 1 of each row stands for */
+};
+
+/* A tile of K or V whose captured bits were the input's, all finite, for other slots of its head. */
+struct kept_tile {
+    enum dtype dtype;
+    int rows, cols;              /* 0: none */
+    unsigned char *codes;        /* the bits, without gaps: what is kept belongs to those, wherever they stand */
+    double *value;               /* [rows][cols] the numbers */
+    struct packed_operand ready; /* of these */
+    double *top;                 /* [cols] the largest magnitude in each column */
+    double *block;               /* owned: all of its arrays */
+    size_t bytes;
+};
+
 /* Room for products and for sums of magnitudes (magnitude.h). */
 struct room {
+    struct shared shared;
     const double *zero;   /* zeros: nothing is uncertain */
     double *q, *k;        /* [R][D], [C][D] |q|, |k| or |v|, or another array of that shape for a moment */
     double *p;            /* [R][C] |p| */
@@ -210,6 +243,8 @@ struct judge_scratch {
     struct merged merged[SIDES];
     struct mistake_room mistake;
     struct room room;
+    struct kept_tile *kept; /* owned, [KEPT_TILES][2] K, V of the first kv tiles; NULL: none */
+    size_t kept_bytes;
     struct product_room core;
     struct matrix lanes;   /* lane_sum as the captured l, where that has several lanes */
     int *hidden, *visible; /* [R] */

@@ -5,11 +5,14 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/magnitude.h"
+#include "engine/oracle/multiply.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/values.h"
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const enum asc_channel tile_stages[TILE_STAGES] = {asc_s, asc_m, asc_alpha, asc_p, asc_l, asc_u};
@@ -177,6 +180,130 @@ static bool holds_values_taken(const struct oracle_case *c, enum asc_channel ch)
     return codes_use(c, ch) == CODES_NONE || (codes_use(c, ch) == CODES_RAW && !codes_of(c, ch)->quantized);
 }
 
+static void point_value(struct judge_scratch *s, enum asc_channel ch, const struct kept_tile *t)
+{
+    const struct packed_operand *ready = &t->ready;
+    struct shared *shared = &s->room.shared;
+    struct original_input *own = &s->input[ch];
+    own->value = t->value; /* nobody writes to it before it is loaded anew */
+    own->size = own->value;
+    own->lossy = false;
+    own->top = t->top;
+    s->at.unseen[ch] = false;
+    s->at.of[ch] = (struct operand){own->value, s->room.zero, 1};
+    s->at.size[ch] = own->size;
+    *(ch == asc_k ? &shared->k : &shared->v) = *ready;
+    take_same(s, own->value, &s->stage[ch]);
+}
+
+static bool same_bits(const struct kept_tile *t, const struct matrix *m, int first)
+{
+    const size_t bytes = dtype_bytes(m->dtype), row = bytes * (size_t)m->cols;
+    const unsigned char *at = m->data;
+    if (m->dtype != t->dtype || m->cols != t->cols || first + t->rows > m->rows)
+        return false;
+    at += bytes * (size_t)(first * m->row_stride);
+    if (m->row_stride == m->cols)
+        return memcmp(at, t->codes, row * (size_t)t->rows) == 0;
+    for (int r = 0; r < t->rows; r++)
+        if (memcmp(at + bytes * (size_t)(r * m->row_stride), t->codes + row * (size_t)r, row) != 0)
+            return false;
+    return true;
+}
+
+/* Where the numbers of a tile of K or V may be kept; NULL: nowhere, or they do not follow from the bits alone. */
+static struct kept_tile *kept_tile(const struct oracle_case *c, const struct judge_scratch *s, enum asc_channel ch)
+{
+    const bool of_bits = codes_use(c, ch) == CODES_NONE && !codes_uncertain(c, ch);
+    if (ch == asc_q || s->at.kv >= KEPT_TILES || !s->kept || !of_bits || scratch_fed(s, c, ch))
+        return NULL;
+    return &s->kept[2 * s->at.kv + (ch == asc_v)];
+}
+
+/* Takes the numbers that an earlier slot has made of the same bits: of these as they were captured here, and of the
+   input. */
+static bool take_kept(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct matrix *captured = scratch_captured(s, c, ch);
+    const struct kept_tile *t = kept_tile(c, s, ch);
+    const int first = s->at.kv * c->bc;
+    if (!t || !captured->data || t->rows == 0 || t->rows != captured->rows || !same_bits(t, captured, 0) ||
+        !same_bits(t, codes_input(c, ch), first))
+        return false;
+    reference_scales(c, s, ch);
+    point_value(s, ch, t);
+    return true;
+}
+
+/* Room for a tile's arrays in one block; false: there is none. */
+static bool lay_kept(struct judge_scratch *s, struct kept_tile *t, size_t codes, size_t numbers, size_t panels,
+                     size_t cols)
+{
+    enum { ARRAYS = 5, WHOLE = 8 }; /* doubles of a cache line */
+    const size_t lengths[ARRAYS] = {codes / sizeof(double) + 1, numbers, panels, panels / 2 + 1, cols};
+    size_t at[ARRAYS], length = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        at[i] = length;
+        length += (lengths[i] + WHOLE - 1) / WHOLE * WHOLE;
+    }
+    free(t->block);
+    s->kept_bytes -= t->bytes;
+    *t = (struct kept_tile){.bytes = length * sizeof *t->block};
+    if (s->kept_bytes + t->bytes > KEPT_BYTES || posix_memalign((void **)&t->block, 64, t->bytes) != 0) {
+        *t = (struct kept_tile){0};
+        return false;
+    }
+    s->kept_bytes += t->bytes;
+    t->codes = (unsigned char *)(t->block + at[0]);
+    t->value = t->block + at[1];
+    t->top = t->block + at[4];
+    t->ready = (struct packed_operand){.panels = t->block + at[2], .size_panels = t->block + at[3]};
+    return true;
+}
+
+VECTOR_UNITS static void raise_sizes(const double *restrict x, int rows, int cols, double *restrict top)
+{
+    memset(top, 0, (size_t)cols * sizeof *top);
+    for (int r = 0; r < rows; r++, x += cols)
+        for (int i = 0; i < cols; i++)
+            top[i] = fabs(x[i]) > top[i] ? fabs(x[i]) : top[i];
+}
+
+/* Keeps the numbers at hand, which are those of the captured bits. */
+static void keep_tile(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
+{
+    const struct matrix *m = scratch_captured(s, c, ch);
+    const int transposed = ch == asc_k, rows = m->rows, cols = m->cols;
+    const int wide = transposed ? rows : cols, deep = transposed ? cols : rows;
+    const size_t n = (size_t)rows * (size_t)cols, row = dtype_bytes(m->dtype) * (size_t)cols;
+    struct kept_tile *t = kept_tile(c, s, ch);
+    if (!t || n == 0 || !lay_kept(s, t, row * (size_t)rows, n, matrix_packed(wide, deep), (size_t)cols))
+        return;
+    memcpy(t->value, s->input[ch].value, n * sizeof *t->value);
+    raise_sizes(t->value, rows, cols, t->top);
+    for (int r = 0; r < rows; r++)
+        memcpy(t->codes + (size_t)r * row,
+               (const unsigned char *)m->data + dtype_bytes(m->dtype) * (size_t)(r * m->row_stride), row);
+    matrix_pack(wide, deep, t->value, transposed, t->ready.panels);
+    magnitude_pack(&s->room, wide, deep, t->value, transposed, &t->ready);
+    t->ready.of = t->value;
+    t->dtype = m->dtype;
+    t->rows = rows;
+    t->cols = cols;
+    point_value(s, ch, t);
+}
+
+void operand_share_v(const struct oracle_case *c, struct judge_scratch *s)
+{
+    struct packed_operand *to = &s->room.shared.v_room;
+    if (s->room.shared.v.of)
+        return;
+    matrix_pack(c->head_dim_v, s->at.cols, s->input[asc_v].value, 0, to->panels);
+    magnitude_pack(&s->room, c->head_dim_v, s->at.cols, s->input[asc_v].size, 0, to);
+    to->of = s->input[asc_v].value;
+    s->room.shared.v = *to;
+}
+
 bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
 {
     const struct matrix *captured = scratch_captured(s, c, ch), *input = codes_input(c, ch);
@@ -185,6 +312,8 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     struct operand *use = &s->at.of[ch];
     struct stage *stage = &s->stage[ch];
     const int n = stage->rows * stage->cols, first = ch == asc_q ? 0 : s->at.kv * c->bc;
+    if (take_kept(c, s, ch))
+        return true;
     const bool coded = codes_uncertain(c, ch);
     if (ch != asc_q)
         reference_load(c, s, ch);
@@ -216,6 +345,8 @@ bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc
     if (fold == 1 && !fed && holds_values_taken(c, ch) && values_same(captured, input, first) &&
         all_finite(own->value, n)) {
         take_same(s, own->value, stage);
+        if (!own->lossy)
+            keep_tile(c, s, ch);
         return true;
     }
     scratch_take(s, c, ch);

@@ -30,6 +30,9 @@ void tile_padding(const struct oracle_case *c, struct judge_scratch *s);
    the original input. */
 bool operand_take(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch);
 
+/* The local and the global U both weigh V, and its magnitudes: makes it ready for both. */
+void operand_share_v(const struct oracle_case *c, struct judge_scratch *s);
+
 /* Keys beyond kv_len: what stands in the padding of the last kv tile, and what it does to the stages that read it.
    After tile_local: rows whose P is wrong in the padding, and elements of U that are no numbers because V's padding is
    none: neither l nor U is to blame for these, nothing is expected of them. */

@@ -24,25 +24,33 @@ struct tile {
     double got[N], want[N], bound[N];
 };
 
-static struct verdict judge(const struct tile *t, int rows)
+static struct verdict judge_shape(const struct tile *t, int rows, int cols)
 {
-    const struct matrix captured = {t->got, DTYPE_F64, COLS, rows, COLS};
-    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, COLS, 0, 0, NULL};
+    const struct matrix captured = {t->got, DTYPE_F64, cols, rows, cols};
+    const struct comparison c = {&captured, t->got, t->want, t->bound, rows, cols, 0, 0, NULL};
     struct verdict v = {0};
     element_judge(&c, &v, NULL);
     return v;
 }
 
-/* The first of the largest ratios, wherever it stands in its row. */
+static struct verdict judge(const struct tile *t, int rows)
+{
+    return judge_shape(t, rows, COLS);
+}
+
+/* The first of the largest ratios, wherever it stands in its row, in rows of any length: those of whole vectors are
+   gone through several at a time. */
 static void test_worst(void **state)
 {
+    const int widths[] = {COLS, 1, 4, 20, 48};
     uint32_t seed = 3;
     (void)state;
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0; round < 2500; round++) {
+        const int cols = widths[round % 5], rows = N / cols, n = rows * cols;
         struct tile t;
         double worst = 0;
         int place = 0;
-        for (int i = 0; i < N; i++) {
+        for (int i = 0; i < n; i++) {
             t.want[i] = 1;
             t.bound[i] = 0x1p-10 * (1 + random_bits(&seed) % 4);
             t.got[i] = 1 + t.bound[i] * (random_bits(&seed) % 512) / (round % 4 ? 512 : 500);
@@ -52,10 +60,19 @@ static void test_worst(void **state)
                 place = i;
             }
         }
-        const struct verdict v = judge(&t, ROWS);
-        assert_int_equal(v.worst_row, place / COLS);
-        assert_int_equal(v.worst_col, place % COLS);
+        const struct verdict v = judge_shape(&t, rows, cols);
+        assert_int_equal(v.worst_row, place / cols);
+        assert_int_equal(v.worst_col, place % cols);
         assert_true(v.worst_ratio == (float)worst);
+        if (round % 4 == 0)
+            continue; /* some are off already */
+        assert_int_equal(v.count[CLASS_OK], n);
+        /* One that is off, at the end of its row: it alone is. */
+        const int off = (round % rows + 1) * cols - 1;
+        t.got[off] = 1 + 2 * t.bound[off];
+        const struct verdict bad = judge_shape(&t, rows, cols);
+        assert_true(bad.count[CLASS_OFF] == 1 && bad.count[CLASS_OK] == (uint32_t)n - 1);
+        assert_int_equal(bad.worst_row * cols + bad.worst_col, off);
     }
 }
 

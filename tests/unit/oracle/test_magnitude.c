@@ -1,5 +1,6 @@
 /* Sums of magnitudes: never below the true sum, and hardly above it, whatever the range of the numbers. */
 #include "engine/oracle/magnitude.h"
+#include "engine/oracle/multiply.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -101,6 +103,44 @@ static void test_factor_and_add(void **state)
     judge_scratch_free(s);
 }
 
+/* Made ready once, sums are the same bits; another array's are not taken for them. */
+static void test_shared(void **state)
+{
+    struct judge_scratch *s = scratch();
+    double q[R * D], p[R * C], b[C * D], other[C * D], want[R * D], got[R * D];
+    uint32_t seed = 11;
+    (void)state;
+    fill(&seed, q, R * D, 0, 20);
+    fill(&seed, p, R * C, -3, 20);
+    fill(&seed, b, C * D, 2, 20);
+    fill(&seed, other, C * D, 2, 20);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        _Alignas(64) double panels[2 * R * C];
+        struct packed_operand packed = {.size_panels = panels};
+        assert_true(matrix_packed(transposed ? C : D, transposed ? D : C) * sizeof(float) <= sizeof panels);
+        for (int round = 0; round < 3; round++) {
+            double *to = round == 1 ? got : want;
+            const double *of = round == 2 ? other : b;
+            if (round == 1 && transposed) {
+                magnitude_share_q(&s->room, R, D, q);
+                magnitude_pack(&s->room, C, D, b, 1, &packed);
+                s->room.shared.k = packed;
+            } else if (round == 1) {
+                magnitude_pack(&s->room, D, C, b, 0, &packed);
+                s->room.shared.v = packed;
+            }
+            if (transposed)
+                magnitude_multiply_transposed(&s->room, R, C, D, 1, q, of, to);
+            else
+                magnitude_multiply(&s->room, R, D, C, 1, p, of, to, 0);
+            if (round == 1)
+                assert_memory_equal(got, want, (size_t)R * (size_t)(transposed ? C : D) * sizeof *got);
+        }
+        assert_true(memcmp(got, want, (size_t)R * (size_t)(transposed ? C : D) * sizeof *got) != 0);
+    }
+    judge_scratch_free(s);
+}
+
 /* What is no number or infinite stays in its row, or its column. */
 static void test_unreal(void **state)
 {
@@ -135,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_factor_and_add),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_unreal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

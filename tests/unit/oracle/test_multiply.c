@@ -50,8 +50,8 @@ static float chain_f32(const struct shape *s, const float *a, const float *b, in
 }
 
 /* Sides around what lines, row blocks and panels hold. */
-static const int shapes[][3] = {{1, 1, 1},    {5, 7, 3},     {6, 8, 16},   {7, 9, 17},   {16, 16, 64},
-                                {95, 3, 255}, {96, 17, 256}, {97, 5, 257}, {3, 33, 300}, {100, 15, 258}};
+static const int shapes[][3] = {{1, 1, 1},     {5, 7, 3},     {6, 8, 16}, {7, 9, 17},   {16, 16, 64}, {95, 3, 255},
+                                {96, 17, 256}, {64, 24, 128}, {4, 16, 9}, {97, 5, 257}, {3, 33, 300}, {100, 15, 258}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void check_f64(const struct shape *s, multiply_steps_f64 *steps)
@@ -69,6 +69,18 @@ static void check_f64(const struct shape *s, multiply_steps_f64 *steps)
             assert_memory_equal(&c[i * s->m + j], &want, sizeof want);
         }
     }
+    /* And with B in panels. */
+    double *panels = NULL, *packed = malloc((size_t)s->n * (size_t)s->m * sizeof *c);
+    struct shape of_panels = *s;
+    of_panels.packed = 1;
+    assert_int_equal(posix_memalign((void **)&panels, LINE, matrix_packed(s->m, s->k) * sizeof *panels), 0);
+    assert_non_null(packed);
+    memcpy(packed, before, (size_t)s->n * (size_t)s->m * sizeof *c);
+    pack_all_f64(s, b, panels);
+    multiply_f64(&of_panels, steps, factor, a, panels, packed);
+    assert_memory_equal(packed, c, (size_t)s->n * (size_t)s->m * sizeof *c);
+    free(panels);
+    free(packed);
     free(a);
     free(b);
     free(c);
@@ -92,6 +104,16 @@ static void check_f32(const struct shape *s, multiply_steps_f32 *steps)
             assert_memory_equal(&c[i * s->m + j], &want, sizeof want);
         }
     }
+    float *panels = NULL, *packed = malloc((size_t)s->n * (size_t)s->m * sizeof *c);
+    struct shape of_panels = *s;
+    of_panels.packed = 1;
+    assert_int_equal(posix_memalign((void **)&panels, LINE, matrix_packed(s->m, s->k) * sizeof *panels), 0);
+    assert_non_null(packed);
+    pack_all_f32(s, b, panels);
+    multiply_f32(&of_panels, steps, 1, a, panels, packed);
+    assert_memory_equal(packed, c, (size_t)s->n * (size_t)s->m * sizeof *c);
+    free(panels);
+    free(packed);
     free(a);
     free(b);
     free(c);
@@ -103,8 +125,8 @@ static void check_shapes(multiply_steps_f64 *steps, multiply_steps_f32 *steps_f3
         const int n = shapes[i][0], m = shapes[i][1], k = shapes[i][2];
         for (int transposed = 0; transposed < 2; transposed++) {
             for (int add = 0; add < 2; add++)
-                check_f64(&(struct shape){n, m, k, k + 3, (transposed ? k : m) + 5, transposed, add}, steps);
-            check_f32(&(struct shape){n, m, k, k, transposed ? k : m, transposed, 0}, steps_f32);
+                check_f64(&(struct shape){n, m, k, k + 3, (transposed ? k : m) + 5, transposed, add, 0}, steps);
+            check_f32(&(struct shape){n, m, k, k, transposed ? k : m, transposed, 0, 0}, steps_f32);
         }
     }
 }
