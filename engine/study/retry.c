@@ -118,6 +118,34 @@ static bool any_raced(const struct retry *found)
     return any;
 }
 
+/* Whether uninitialized memory, which is no number on the CPU, explains some tiles of a stage alone: there are wrong
+   ones of numbers. Of codes, which may be any byte, nobody knows. */
+static bool is_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                       const struct trace_event *e, struct judge_scratch *scratch)
+{
+    enum { LOOKED_AT = 256 };
+    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
+    bool numbers = false, any = false;
+    if (e->kind != EVENT_UNINITIALIZED || dtype_is_code((enum dtype)t->problem.dtype) ||
+        t->conventions.quantized != ASC_QUANTIZED_GIVEN)
+        return false;
+    for (int i = 0, n = 0; i < j->n_slots * tiles && n < LOOKED_AT; i++) {
+        const struct place place = {i / tiles, i % tiles, ch};
+        struct tile_detail d;
+        bool unreal = false;
+        if (!judgement_slot_done(j, place.slot) || !judgement_tile_bad(j, place, false) ||
+            judgement_detail(j, t, place, scratch, &d) != 0)
+            continue;
+        n++;
+        for (int k = 0; k < d.rows * d.cols; k++)
+            unreal = unreal || (class_bad(d.class_local[k]) && !isfinite(d.got[k]));
+        numbers = numbers || !unreal;
+        any = any || unreal;
+        tile_detail_free(&d);
+    }
+    return numbers && any;
+}
+
 /* What the checks report between a stage's probe and the one before it, where that stage is wrong in this run too; and
    of the others what they report of its block. */
 static void take_reports(struct retrying *r, const struct trace *t, const struct judgement *j)
@@ -133,7 +161,7 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         if (any)
             it->event = *any;
         it->has_event = any != NULL;
-        it->in_part = any && reports_in_part(j, t, ch, any, r->scratch);
+        it->in_part = any && is_in_part(j, t, ch, any, r->scratch);
         it->between = between != NULL;
         it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
         r->open &= ~((unsigned)it->between << ch);

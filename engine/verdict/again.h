@@ -8,7 +8,7 @@
 struct found_again {
     enum found_by by;
     bool has_event, between; /* between: where the stage's values are made */
-    bool in_part;            /* reports_in_part() */
+    bool in_part;            /* the event explains some tiles of the stage alone */
     struct trace_event event;
 };
 

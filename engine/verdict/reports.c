@@ -452,29 +452,3 @@ const struct trace_event *judgement_event(const struct judgement *j, const struc
     const struct stage_of stage = {j, ch};
     return reports_between(t, ch, is_bad_slot, &stage, unreal);
 }
-
-bool reports_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch, const struct trace_event *e,
-                     struct judge_scratch *scratch)
-{
-    enum { LOOKED_AT = 256 };
-    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
-    bool numbers = false, any = false;
-    if (e->kind != EVENT_UNINITIALIZED || dtype_is_code((enum dtype)t->problem.dtype) ||
-        t->conventions.quantized != ASC_QUANTIZED_GIVEN)
-        return false;
-    for (int i = 0, n = 0; i < j->n_slots * tiles && n < LOOKED_AT; i++) {
-        const struct place place = {i / tiles, i % tiles, ch};
-        struct tile_detail d;
-        bool unreal = false;
-        if (!judgement_slot_done(j, place.slot) || !judgement_tile_bad(j, place, false) ||
-            judgement_detail(j, t, place, scratch, &d) != 0)
-            continue;
-        n++;
-        for (int k = 0; k < d.rows * d.cols; k++)
-            unreal = unreal || (class_bad(d.class_local[k]) && !isfinite(d.got[k]));
-        numbers = numbers || !unreal;
-        any = any || unreal;
-        tile_detail_free(&d);
-    }
-    return numbers && any;
-}

@@ -46,10 +46,6 @@ const struct trace_event *reports_of_cache(const struct trace *t, enum asc_chann
    is none. */
 int reports_misrecorded(const struct summary *summary, const struct trace *t, enum asc_channel ch, char *out,
                         size_t bytes);
-/* Whether uninitialized memory, which is no number on the CPU, explains some tiles of a stage alone: there are wrong
-   ones of numbers. Of codes, which may be any byte, nobody knows. */
-bool reports_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch, const struct trace_event *e,
-                     struct judge_scratch *scratch);
 /* Whether the event's thread worked on this q tile, and on this kv tile as far as either is known (kv -1: any). */
 bool event_is_at(const struct trace_event *e, const int32_t place[3], int kv);
 

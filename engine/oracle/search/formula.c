@@ -151,7 +151,7 @@ static bool entry_of_tile(const struct sample_tile *t, enum entry entry, double 
 /* m as a row that sees a key may be taken for one that sees none, or its sign may be lost. */
 static bool edited_m(const struct sample *s, const struct sample_tile *t, enum entry entry, double *out)
 {
-    if (!entry_value(s, t, ENTRY_M, out))
+    if (s->channel == asc_m || !entry_value(s, t, ENTRY_M, out)) /* it would be made of itself */
         return false;
     for (size_t r = 0; r < query_rows(t); r++)
         out[r] = entry == ENTRY_M_SIZE ? fabs(out[r]) : fmax(out[r], 0);
