@@ -179,6 +179,33 @@ static bool forward_place(struct search *search, const struct rule *rule, const 
     return true;
 }
 
+/* Of rows behind the tile's last one nothing was captured, and what a kernel gives for x / 0 is its own affair. */
+static bool forward_quotient(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                             double *bound)
+{
+    const int R = (int)query_rows(t), D = t->cols;
+    struct operands x = t->x;
+    double *u = search->operand, *u_loose = search->loose, *l = search->rows[1], *l_loose = search->rows[2];
+    if (search->sample->channel != asc_o || t->c->kv_splits > 1)
+        return false;
+    for (int r = 0; r < R; r++) {
+        const int of_u = map_at(&rule->map, r), of_l = map_at(&rule->col_map, r);
+        const bool has_u = of_u >= 0 && of_u < R, has_l = of_l >= 0 && of_l < R;
+        l[r] = has_l && (of_l == r || t->x.l_prev.value[of_l] != 0) ? t->x.l_prev.value[of_l] : NAN;
+        l_loose[r] = has_l ? t->x.l_prev.loose[of_l] : 0;
+        for (int d = 0; d < D; d++) {
+            u[r * D + d] = has_u ? t->x.u_prev.value[of_u * D + d] : NAN;
+            u_loose[r * D + d] = has_u ? t->x.u_prev.loose[of_u * D + d] : 0;
+        }
+    }
+    x.u_prev = (struct operand){u, u_loose, t->x.u_prev.exact};
+    x.l_prev = (struct operand){l, l_loose, t->x.l_prev.exact};
+    search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] = isnan(want[i]) ? INFINITY : bound[i];
+    return true;
+}
+
 /* An accumulator that was not cleared holds what was there. */
 static bool forward_added(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                           double *bound)
@@ -530,7 +557,7 @@ static rule_gives *const gives[] = {
     [RULE_SEEN] = seen_forward,       [RULE_OPERAND] = operand_forward,   [RULE_SUMMED] = sum_forward,
     [RULE_LANES] = lanes_forward,     [RULE_SPLITS] = splits_forward,     [RULE_QUANTIZED] = quantized_forward,
     [RULE_TURNED] = turned_forward,   [RULE_FORMULA] = formula_forward,   [RULE_SCORE] = score_forward,
-    [RULE_HALF] = half_forward,       [RULE_REACH] = reach_forward};
+    [RULE_HALF] = half_forward,       [RULE_REACH] = reach_forward,       [RULE_QUOTIENT] = forward_quotient};
 
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)

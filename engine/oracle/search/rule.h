@@ -22,6 +22,7 @@ enum rule_kind {
     RULE_UNGUARDED, /* the result is no number in rows that there is nothing for, or of a scale of 0 */
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
     RULE_PLACE,     /* the result, of U what the tile adds, is that of another row and column of the tile */
+    RULE_QUOTIENT,  /* O: U of row map(r) is divided by l of row col_map(r) */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
     RULE_ADDED,     /* to the result is added what was captured at another row or column, or of the tile before */
     RULE_CARRIED,   /* m, alpha, l, U: the state is not begun anew, but goes on from the work item before */

@@ -292,6 +292,12 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         say_add(out, bytes, "%s holds row %s%s, column %s where row r, column c is wanted", stage, row,
                 say_of_tile(s, s->channel, &rule->map), col);
         break;
+    case RULE_QUOTIENT:
+        map_words(&rule->map, "r", row, sizeof row);
+        map_words(&rule->col_map, "r", col, sizeof col);
+        say_add(out, bytes, "O of row r takes U of row %s%s and l of row %s%s", row,
+                say_of_tile(s, s->channel, &rule->map), col, say_of_tile(s, s->channel, &rule->col_map));
+        break;
     case RULE_ADDED:
         if (rule->turns)
             say_add(out, bytes, "to %s is added %s of the tile visited before: it is not cleared", stage,
@@ -332,7 +338,7 @@ static rule_says *const says[] = {
     [RULE_SEEN] = seen_say,     [RULE_OPERAND] = operand_say,   [RULE_SUMMED] = sum_say,
     [RULE_LANES] = lanes_say,   [RULE_SPLITS] = splits_say,     [RULE_QUANTIZED] = quantized_say,
     [RULE_TURNED] = turned_say, [RULE_FORMULA] = formula_say,   [RULE_SCORE] = score_say,
-    [RULE_HALF] = half_say,     [RULE_REACH] = reach_say};
+    [RULE_HALF] = half_say,     [RULE_REACH] = reach_say,       [RULE_QUOTIENT] = say_plain};
 
 void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {

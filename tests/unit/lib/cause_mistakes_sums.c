@@ -380,6 +380,12 @@ float mistaken_lse(struct run *run, const struct state *st, int r)
     return run->spec.lse_base2 ? lse * 1.44269504f : lse;
 }
 
+/* Row r ^ flip of the q tile, r itself where there is no such row. */
+static ptrdiff_t other_row(const struct spec *s, const struct state *st, int r, int flip)
+{
+    return st->row0 + (r ^ flip) < s->q_len ? r ^ flip : r;
+}
+
 float mistaken_o(struct run *run, const struct state *st, int r, int d)
 {
     const struct spec *s = &run->spec;
@@ -402,6 +408,10 @@ float mistaken_o(struct run *run, const struct state *st, int r, int d)
         return st->u_last[r * D + d] / whole_l(s, st->l_last, r);
     case O_TRUNCATED:
         return truncated_f16(o);
+    case O_U_OF_OTHER_ROW:
+        return st->u[other_row(s, st, r, 3) * D + d] * inverse;
+    case O_U_AND_L_OF_OTHER_ROWS:
+        return st->u[other_row(s, st, r, 3) * D + d] / whole_l(s, st->l, (int)other_row(s, st, r, 4));
     case O_U_IN_BF16:
         return round_to(DTYPE_BF16, u) * inverse;
     case O_RECIPROCAL_IN_F16:

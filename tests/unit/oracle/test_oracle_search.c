@@ -167,6 +167,8 @@ static void what_is_said_of_others(void **state)
         {O_RECIPROCAL_IN_F16, 0, "1 / l is rounded to f16 on the way to O"},
         {S_ONE_OF_EIGHT_PAIRED, 0,
          "K is read with column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
+        {O_U_OF_OTHER_ROW, 0, "O of row r takes U of row r ^ 3 and l of row r"},
+        {O_U_AND_L_OF_OTHER_ROWS, 0, "O of row r takes U of row r ^ 3 and l of row r ^ 4"},
         {U_KEYS_OF_OTHER_ROW, 2,
          "U takes in keys up to the last one that row r - 4 sees, and not up to its own row's in rows with r "
          "mod 8 >= 4"},
