@@ -79,6 +79,9 @@ static inline size_t wrong_cells(const struct sample_tile *t)
     return wrong;
 }
 
+/* Whether most of what is wrong is near what it should be, or beyond all numbers: what a narrow type makes of a sum. */
+bool is_nearly_right(const struct sample *s);
+
 /* Cells of a tile that are wrong, with a number where one was wanted. */
 static inline bool is_wrong_number(const struct sample_tile *t, size_t i)
 {

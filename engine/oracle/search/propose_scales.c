@@ -5,6 +5,7 @@
 #include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
+#include "engine/oracle/element.h"
 #include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
 #include <stdio.h>
@@ -577,6 +578,38 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
             }
 }
 
+/* Whether it gives most of what is wrong in the first wrong tile. */
+static bool gives_wrong_ones(struct search *search, const struct rule *rule)
+{
+    const struct sample *s = search->sample;
+    size_t wrong = 0, given = 0;
+    for (int k = 0; k < s->n && !wrong; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        if (!wrong_cells(t) || !rule_forward(search, rule, t, search->want, search->bound))
+            continue;
+        for (size_t i = 0; i < sample_cells(t); i++) {
+            wrong += t->cell[i] == CELL_WRONG;
+            given += t->cell[i] == CELL_WRONG && element_within(t->type, t->got[i], search->want[i], search->bound[i]);
+        }
+    }
+    return given * 4 > wrong * 3;
+}
+
+/* Codes that are made in a narrow type: the scale, its reciprocal, what is rounded to a code. */
+static void propose_narrow_quotients(struct search *search, struct rule rule)
+{
+    enum { QUOTIENTS = 3, WAYS = 2 * QUOTIENTS * NARROW_SCALES };
+    for (int i = 0; i < WAYS; i++) {
+        const int way = i / 2 % QUOTIENTS;
+        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.rounds_result = way == 1;
+        rule.wide_quotient = way == 2;
+        rule.narrow_scale = (enum narrow_scale)(i / 2 / QUOTIENTS);
+        if ((!rule.wide_quotient || rule.narrow_scale != NARROW_NONE) && gives_wrong_ones(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 void propose_quantized(struct search *search)
 {
     static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -601,13 +634,7 @@ void propose_quantized(struct search *search)
     if (rule.down)
         rule_try(search, &rule);
     rule.down = false;
-    for (int i = 0; i < 4; i++) {
-        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
-        rule.rounds_result = i / 2;
-        rule_try(search, &rule);
-    }
-    rule.type = DTYPE_COUNT;
-    rule.rounds_result = false;
+    propose_narrow_quotients(search, rule);
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         rule.factor = limit / limits[i];
         for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {
