@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -206,10 +207,37 @@ static bool forward_quotient(struct search *search, const struct rule *rule, con
     return true;
 }
 
+/* Of U: an accumulator of the tile's products alone, which is multiplied by the scale of V's codes where it is added.
+   The sum goes on from what was there: so does the rounding of the accumulator, after each of a few products, 16 at
+   most. */
+static bool added_by_tile(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+{
+    const struct sample *s = search->sample;
+    const struct sample_tile *from = t->before >= 0 ? &s->tiles[t->before] : NULL;
+    const double unit = 4 * BOUND_U + t->x.cols / 16.0 * product_rounding(t->c->conventions.acc_u);
+    if (s->channel != asc_u || t->next_alpha || !t->x.of[asc_alpha].value)
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double times = from ? t->x.times_v / from->x.times_v : 1;
+        const double fresh = from && i < sample_cells(from) ? from->got[i] - kept_part(s, from, i) : NAN;
+        const double more = t->turn > 0 ? fresh * times : 0;
+        want[i] = t->want[i] + more;
+        bound[i] = t->bound[i];
+        if (from && t->turn > 0)
+            bound[i] += times * (from->bound[i] + 2 * BOUND_U * (fabs(from->got[i]) + fabs(fresh))) +
+                        unit * (fabs(more) + fabs(want[i]));
+        if (isnan(more)) /* the sample does not show the tile before */
+            bound[i] = INFINITY;
+    }
+    return true;
+}
+
 /* An accumulator that was not cleared holds what was there. */
 static bool forward_added(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                           double *bound)
 {
+    if (rule->of_tile)
+        return added_by_tile(search, t, want, bound);
     const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (!from || from->rows != t->rows || from->cols != t->cols)
         return false;
@@ -421,7 +449,7 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
-            const int step = rule->share > 0 ? steps - !rule->cuts - col / rule->share : 0;
+            const int step = rule->share > 0 ? steps - !rule->cuts - map_at(&rule->map, col) / rule->share : 0;
             if (rescales && term_holds(&rule->keys, col))
                 to[i] *= pow(alpha[r], rule->share > 0 ? step : rule->new_power);
         }

@@ -251,6 +251,10 @@ static void propose_added(struct search *search)
     rule.turns = -1;
     rule.cost = 4;
     rule_try(search, &rule);
+    rule.of_tile = true;
+    if (search->sample->channel == asc_u)
+        rule_try(search, &rule);
+    rule.of_tile = false;
     rule.rows.tensor = asc_p;
     if (search->sample->channel == asc_s) {
         rule_try(search, &rule);

@@ -346,6 +346,7 @@ struct rule {
                        its q tile has are they */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
+    bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is computed in a narrow type on the way is said as what it is, of both types, in whole runs of kernels."""
+"""Sums and quotients that go wrong on their way are said as what they are, in whole runs of kernels."""
 
 import sys
 from pathlib import Path
@@ -14,8 +14,8 @@ F16 = "__half2float(__float2half({}))".format
 BF16 = "__bfloat162float(__float2bfloat16({}))".format
 
 
-class Halves(InFolder):
-    def said_of(self, kernel, shape, *edits):
+class Sums(InFolder):
+    def said_of(self, kernel, shape, *edits, words=()):
         text = (ROOT / "kernels" / f"{kernel}.cu").read_text(encoding="utf-8")
         for old, new in edits:
             self.assertEqual(text.count(old), 1, old)
@@ -23,7 +23,7 @@ class Halves(InFolder):
         (self.folder / "k.cu").write_text(text, encoding="utf-8")
         for header in (ROOT / "kernels").glob("*.cuh"):
             (self.folder / header.name).write_bytes(header.read_bytes())
-        return self.command("run", "k.cu", f"--shape={shape}")[1]
+        return self.command("run", "k.cu", f"--shape={shape}", *words)[1]
 
     def test_quotients_that_become_codes(self):
         x, quotient = "__half2float(x[e])", "__half2float(x[e]) / scale"
@@ -45,6 +45,22 @@ class Halves(InFolder):
                 out = self.said_of("fp16_mma", "1,2,70,150,64", *((old, type_of(old)) for old in shuffles))
                 for stage in ("O", "LSE"):
                     self.assertIn(f"the lanes of l give each other their sums rounded to {name} on the way to {stage}", out)
+
+    def test_a_sum_of_products_that_is_not_cleared(self):
+        out = self.said_of("hopper_fp8", "1,2,70,300,64",
+                           ("float of_tile[BLOCKS ? D / 2 : 1];", "float of_tile[BLOCKS ? D / 2 : 1] = {};"),
+                           ("behind(sv, k * 32), k > 0);", "behind(sv, k * 32), true);"),
+                           words=("-D", "BLOCKS=1", "--set=shape.dtype=e4m3", "--set=quant.scales=rows:128"))
+        self.assertIn("U is wrong", out)
+        self.assertIn("what a tile adds to U is summed on top of what the tile visited before added: it is not cleared", out)
+
+    def test_a_sum_that_is_rescaled_in_steps(self):
+        """Of keys as fragments have them."""
+        add = "l[r] += s[j][2 * r] + s[j][2 * r + 1]"
+        out = self.said_of("fp8_mma", "1,2,64,192,64", ("            l[r] *= alpha[r];\n", ""),
+                           (add, "l[r] = l[r] * alpha[r] + s[j][2 * r] + s[j][2 * r + 1]"), words=("--set=shape.dtype=e4m3",))
+        self.assertIn("l is rescaled by α before every 8 keys, not once for the tile, keys taken in the order of c with bits "
+                      "1 and 3 exchanged", out)
 
 
 if __name__ == "__main__":
