@@ -348,6 +348,7 @@ struct rule {
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
+    bool follows;   /* it explains another stage of this run: it has to give all that is wrong, and nothing more */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not.
@@ -487,8 +488,9 @@ rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say
     reach_say;
 rule_gives rule_forward; /* of any kind */
 
-/* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */
-enum { RULE_BITS_MORE = 30 };
+/* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. One that follows was
+   chosen among those of other stages, of which there are a few. */
+enum { RULE_BITS_MORE = 30, RULE_BITS_FOLLOWING = 5 };
 double rule_price(const struct rule *rule);
 /* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
 void rule_try(struct search *search, struct rule *rule);
