@@ -567,7 +567,7 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
     rule.rows.operand = operand;
     rule.rows.tensor = tensor;
     rule.cost = 5 + map_fit(groups, n, 1 + s->tiles[0].c->kv_len, &rule.map);
-    const size_t all = add_right_heads(search, operand, heads, queries, n, PAIRS);
+    const size_t all = tensor == operand ? add_right_heads(search, operand, heads, queries, n, PAIRS) : n;
     for (int i = 0; i < (operand != asc_q ? 4 : 2) && !(i > 1 && is_found(search)); i++) {
         rule.rows.by_query = operand != asc_q && i % 2;
         try_heads(search, rule, rule.rows.by_query ? queries : heads, i < (operand != asc_q ? 2 : 1) ? all : n);
