@@ -475,11 +475,12 @@ static size_t add_right_heads(const struct search *search, enum asc_channel oper
     return n;
 }
 
-/* A map that was fitted to what is wrong may lead from a head in which all is right to none at all. */
+/* A map that was fitted to what is wrong may lead from a head in which all is right to none at all; a difference does
+   so at an end, whatever it is of. */
 static bool leads_nowhere(const struct search *search, const struct rule *rule)
 {
     const struct sample *s = search->sample;
-    for (int k = 0; k < s->n; k++)
+    for (int k = 0; k < s->n && rule->rows.head.kind != MAP_PLUS; k++)
         if (!wrong_cells(&s->tiles[k]) &&
             !is_coded(source_of(search, rule->rows.tensor, head_from(search, rule, &s->tiles[k], rule->rows.operand))))
             return true;
