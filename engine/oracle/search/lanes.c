@@ -203,20 +203,12 @@ static double sum_met(const struct matrix *lanes, const struct rule *rule, int r
     return rule->weight * l;
 }
 
-/* The sum that it meets, and how far the kernel's own may lie from it. */
-static double sum_of_lanes(const struct matrix *lanes, const struct rule *rule, int r, int place, double *loose)
+/* What each lane of a row has once all have exchanged theirs. */
+static void exchange_row(const struct matrix *lanes, const struct rule *rule, int r, struct lane_sum *of)
 {
-    struct lane_sum of[LANES_MOST];
-    if (rule->type == DTYPE_COUNT) {
-        const double l = sum_met(lanes, rule, r, place);
-        *loose = bound_gamma(lanes->cols) * l;
-        return l;
-    }
     for (int i = 0; i < lanes->cols; i++)
         of[i].low = of[i].high = dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i));
-    const struct lane_sum sum = exchange_lanes(rule, of, lane_met(rule, place));
-    *loose = (sum.high - sum.low) / 2;
-    return (sum.low + sum.high) / 2;
+    exchange_lanes(rule, of, 0);
 }
 
 static bool lanes_of_output(const struct search *search, const struct rule *rule, const struct sample_tile *t,
@@ -224,7 +216,8 @@ static bool lanes_of_output(const struct search *search, const struct rule *rule
 {
     const struct matrix *lanes = last_lanes(t);
     const double natural = values_natural_m(t->c), unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
-    const bool is_lse = search->sample->channel == asc_lse;
+    const bool is_lse = search->sample->channel == asc_lse, exchanged = rule->type != DTYPE_COUNT;
+    struct lane_sum of[LANES_MOST] = {0};
     if (!lanes || (rule->type != DTYPE_COUNT && (lanes->cols > LANES_MOST || lanes->cols != 1 << rule->lanes.n)))
         return false;
     memcpy(want, t->want, sample_cells(t) * sizeof *want);
@@ -236,8 +229,11 @@ static bool lanes_of_output(const struct search *search, const struct rule *rule
             bound[i] = INFINITY;
             continue;
         }
-        double loose = 0;
-        const double l = sum_of_lanes(lanes, rule, r, place, &loose);
+        if (exchanged && i % (size_t)t->cols == 0)
+            exchange_row(lanes, rule, r, of);
+        const struct lane_sum *met = &of[exchanged ? lane_met(rule, place) : 0];
+        const double l = exchanged ? (met->low + met->high) / 2 : sum_met(lanes, rule, r, place);
+        const double loose = exchanged ? (met->high - met->low) / 2 : bound_gamma(lanes->cols) * l;
         if (!(l > loose) || !isfinite(want[i]))
             continue;
         if (is_lse) {

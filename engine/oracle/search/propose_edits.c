@@ -589,14 +589,14 @@ static void propose_exchanged_sums(struct search *search, int all, struct rule r
             for (rule.lanes.first = 0; rule.lanes.first + rule.lanes.n <= all; rule.lanes.first++) {
                 for (int lane = 0; lane < (rule.rounds_result || is_l ? 1 : 1 << all); lane++) {
                     rule.lanes.always = lane;
-                    if (!rule_is_hopeless(search, &rule))
+                    if (gives_wrong_ones(search, &rule))
                         rule_try(search, &rule);
                 }
                 rule.lanes.always = -1;
                 for (int i = 0; i < SHIFTS * all && !is_l && !rule.rounds_result; i++) {
                     rule.lanes.shift = i % SHIFTS;
                     rule.lanes.low = 1 + i / SHIFTS;
-                    if (!rule_is_hopeless(search, &rule))
+                    if (gives_wrong_ones(search, &rule))
                         rule_try(search, &rule);
                 }
             }

@@ -23,8 +23,7 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
             }
 }
 
-/* Whether it gives most of what is wrong in the first wrong tile. */
-static bool gives_wrong_ones(struct search *search, const struct rule *rule)
+bool gives_wrong_ones(struct search *search, const struct rule *rule)
 {
     const struct sample *s = search->sample;
     size_t wrong = 0, given = 0;
