@@ -15,6 +15,7 @@ struct explaining {
     const struct trace *t;
     enum asc_channel ch;
     struct judge_scratch *scratch;
+    const struct known_rules *known; /* NULL: none */
     struct sample sample;
     struct case_sources sources;
     struct slot_case *cases; /* owned, [SLOTS_MOST] */
@@ -141,7 +142,9 @@ static struct search_inputs inputs_of(const struct explaining *e)
                                   trace_tensor(e->t, 's', &f32),
                                   e->t->problem.page_table,
                                   e->t->problem.page_size,
-                                  asc_table_pages(&e->t->problem)};
+                                  asc_table_pages(&e->t->problem),
+                                  e->known ? e->known->rule : NULL,
+                                  e->known ? e->known->n : 0};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)
@@ -343,9 +346,9 @@ static int check_second(struct explaining *e, struct explanation *out)
 }
 
 int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                      struct judge_scratch *scratch, struct explanation *out)
+                      struct judge_scratch *scratch, const struct known_rules *known, struct explanation *out)
 {
-    struct explaining e = {.j = j, .t = t, .ch = ch, .scratch = scratch};
+    struct explaining e = {.j = j, .t = t, .ch = ch, .scratch = scratch, .known = known};
     *out = (struct explanation){0};
     sample_begin(&e.sample, ch);
     e.cases = calloc(SLOTS_MOST, sizeof *e.cases);

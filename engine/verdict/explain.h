@@ -5,8 +5,15 @@
 #include "engine/oracle/search/search.h"
 #include "engine/verdict/judgement.h"
 
-/* Searches on at most ten slots of the stage, those that are wrong first. -1 where memory ran out. */
+/* Rules of stages that were explained before, [n]. */
+struct known_rules {
+    struct rule rule[ASC_CHANNELS];
+    int n;
+};
+
+/* Searches on at most ten slots of the stage, those that are wrong first. known: may be NULL. -1 where memory ran out.
+ */
 int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                      struct judge_scratch *scratch, struct explanation *out);
+                      struct judge_scratch *scratch, const struct known_rules *known, struct explanation *out);
 
 #endif

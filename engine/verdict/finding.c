@@ -369,6 +369,7 @@ struct testing {
     const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
     struct judge_scratch *scratch;
     const struct declared_otherwise *declared; /* [ASC_CHANNELS] */
+    struct known_rules *known;                 /* of the stages so far */
     int above;                                 /* the last stage so far that is wrong for no known reason; -1: none */
 };
 
@@ -466,6 +467,8 @@ static int take_causes(const struct testing *testing, bool declarations, struct 
 static void take_explanation(const struct testing *testing, const struct explanation *found, struct finding *f)
 {
     const struct stage_summary *stage = &testing->summary->stage[f->channel];
+    if (found->n && found->rule[0].evidence.share >= FINDING_WHOLE && testing->known->n < ASC_CHANNELS)
+        testing->known->rule[testing->known->n++] = found->rule[0];
     snprintf(f->explained, sizeof f->explained, "%s", found->text);
     f->pattern = found->pattern;
     f->bare = found->n && f->channel <= asc_v && found->rule[0].kind == RULE_CONSTANT;
@@ -484,7 +487,7 @@ static void take_explanation(const struct testing *testing, const struct explana
    itself, have no other way to be right: what a rule says of them stands, small as it is. */
 static int explain_right(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
-    const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, found);
+    const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, testing->known, found);
     const struct rule *rule = &found->rule[0];
     const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
                       rule->kind == RULE_SUMMED || rule->kind == RULE_EXPONENT ||
@@ -500,7 +503,7 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
 static int describe_lag(const struct testing *testing, struct finding *f)
 {
     struct explanation found = {0};
-    const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, &found);
+    const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, NULL, &found);
     const size_t used = strlen(f->text);
     if (found.n == 1 && found.share >= FINDING_WHOLE && !found.rule[0].region.n && !found.rule[0].region.some_rows)
         snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
@@ -597,7 +600,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE && (!f->output_right || (written && ch == asc_m)) && !deals_otherwise(testing, ch)) {
-        failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, &found);
+        failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, testing->known, &found);
         if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */
             memset(&found, 0, sizeof found);
         f->cause = found.cause;
@@ -652,12 +655,14 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
                    struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
 {
     struct declared_otherwise declared[ASC_CHANNELS] = {0};
-    struct testing testing = {j, t, summary, plan, evidence, scratch, declared, -1};
+    struct known_rules known = {0};
+    struct testing testing = {j, t, summary, plan, evidence, scratch, declared, &known, -1};
     int n = 0;
     if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch, declared) != 0)
         return -1;
     if (summary->unvisited && skipping_find(j, t, summary, &findings[n++]) != 0)
         return -1;
+    const int first = n;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         if (summary->culprits & 1u << ch) {
             if (find_channel(&testing, ch, &findings[n]) != 0)
@@ -665,5 +670,9 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
             if (!finding_word(&findings[n++], t)[0] && testing.above < 0)
                 testing.above = ch;
         }
+    /* Q was looked at first: what K or V have shown may be its rule too. */
+    const bool again = n > first && findings[first].channel <= asc_v && known.n > 0;
+    if (again && !finding_word(&findings[first], t)[0])
+        return find_channel(&testing, findings[first].channel, &findings[first]) ? -1 : n;
     return n;
 }

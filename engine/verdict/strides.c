@@ -1,5 +1,8 @@
 #include "engine/verdict/strides.h"
 
+#include "engine/oracle/bound.h"
+#include "engine/oracle/codes.h"
+#include "engine/oracle/values.h"
 #include "engine/trace/placed.h"
 #include "engine/verdict/case.h"
 #include <math.h>
@@ -161,6 +164,23 @@ static int first_row(const struct image *m, const int32_t *place, int kv)
     return m->ch == asc_q ? place[2] * m->t->plan.br : kv * m->t->plan.bc;
 }
 
+/* A tile of values as the codes that they were, each by its own scale; NaN where a value is no multiple of it by a
+   code: values may have been rounded since, to bf16 at most, and codes lie 2^-4 apart. NULL without memory. */
+static float *codes_in(const struct image *m, const struct slot_case *c, const struct matrix *tile, int kv)
+{
+    const struct coding *coding = codes_of(&c->c, m->ch);
+    const bool raw = codes_use(&c->c, m->ch) == CODES_RAW;
+    const int first = m->ch == asc_q ? 0 : kv * c->c.bc;
+    float *codes = malloc((size_t)(tile->rows * tile->cols + 1) * sizeof *codes);
+    for (int i = 0; i < tile->rows * tile->cols && codes; i++) {
+        const int r = i / tile->cols, d = i % tile->cols;
+        const double scale = (raw ? 1 : codes_scale(coding, first + r, d)) * (m->ch == asc_q ? values_fold(&c->c) : 1);
+        const double x = element(tile, r, d), code = bound_round(m->own.of.dtype, x / scale);
+        codes[i] = fabs(code * scale - x) <= 0x1p-8 * fabs(x) ? (float)code : NAN;
+    }
+    return codes;
+}
+
 /* Calls see(ctx, tile, place, kv) for the tiles of some slots; false ends it. -1 without memory. */
 static int each_tile(const struct judgement *j, const struct image *m,
                      bool (*see)(void *ctx, const struct matrix *tile, const int32_t *place, int kv), void *ctx)
@@ -176,8 +196,21 @@ static int each_tile(const struct judgement *j, const struct image *m,
             return -1;
         for (int kv = 0; kv < tiles && goes_on; kv++) {
             const struct matrix *tile = &c.captured[kv * ASC_CHANNELS + m->ch];
-            if (tile->data && trace_first_stamp(m->t, m->ch, slot, kv))
-                goes_on = see(ctx, tile, trace_slot_place(m->t, slot), kv);
+            struct matrix plain = *tile;
+            float *codes = NULL;
+            if (!tile->data || !trace_first_stamp(m->t, m->ch, slot, kv))
+                continue;
+            if (dtype_is_code(m->own.of.dtype)) {
+                if (!(codes = codes_in(m, &c, tile, kv))) {
+                    slot_case_free(&c);
+                    return -1;
+                }
+                plain.data = codes;
+                plain.dtype = DTYPE_F32;
+                plain.row_stride = tile->cols;
+            }
+            goes_on = see(ctx, &plain, trace_slot_place(m->t, slot), kv);
+            free(codes);
         }
         slot_case_free(&c);
     }
@@ -276,7 +309,9 @@ static bool check_tile(void *ctx, const struct matrix *tile, const int32_t *plac
         for (int d = 0; d < tile->cols && c->holds; d++) {
             const int64_t i = at + c->r->stride.col * d;
             const double got = element(tile, r, d), there = i >= 0 && i < m->own.elements ? m->value[i] : NAN;
-            c->holds = i < 0 || i >= m->own.elements || got == there || (isnan(got) && isnan(there));
+            /* What lies between rows is NaN of values, and of codes any. */
+            c->holds = i < 0 || i >= m->own.elements || got == there ||
+                       (isnan(there) && (isnan(got) || dtype_is_code(m->own.of.dtype)));
         }
     }
     return c->holds;
@@ -360,7 +395,8 @@ int strides_words(const struct judgement *j, const struct trace *t, enum asc_cha
     if (ch > asc_v || !trace_has(t, ch) || (p->rope && ch != asc_v)) /* rows are not as they lie in memory */
         return 0;
     m.own = placed_of(p, problem_tensor_of(ch));
-    if (m.own.elements > IMAGE_MOST || dtype_is_code(m.own.of.dtype))
+    /* Codes of half a byte repeat themselves, and those of steps are no numbers as they lie there. */
+    if (m.own.elements > IMAGE_MOST || m.own.of.dtype == DTYPE_E2M1 || dtype_is_step_code(m.own.of.dtype))
         return 0;
     const int64_t cols[] = {1, m.own.to.col, m.own.of.rows, m.own.of.cols};
     struct looking l = {.m = &m, .sights = malloc(SIGHTS * sizeof *l.sights)};

@@ -122,6 +122,49 @@ class Splits(InFolder):
         self.assertIn("the splits' weights, divided by the sum of row r, are, but for the first split, those of row r - 1 "
                       "where row r is merged in odd rows", out)
 
+    def said_of(self, kernel, shape, *edits):
+        text = (ROOT / "kernels" / kernel).read_text(encoding="utf-8")
+        for old, new in edits:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        (self.folder / "k.cu").write_text(text, encoding="utf-8")
+        for header in ("ladder.cuh", "hopper.cuh"):
+            (self.folder / header).write_bytes((ROOT / "kernels" / header).read_bytes())
+        return self.command("run", "k.cu", f"--shape={shape}")[1]
+
+    def test_merged_in_a_narrow_type(self):
+        output, weight = "split_o[split * D + lane + 32 * i]", "__expf(split_lse[split] - base)"
+        step, bf16 = f"merged[i] += weight * {output}", "__bfloat162float(__float2bfloat16({}))".format
+        for edits, culprits, said in (
+            ([(step, "merged[i] = " + bf16(f"merged[i] + weight * {output}"))], ["O"],
+             "the output so far is rounded to bf16 at every step"),
+            ([("sum += weight", "sum = " + bf16("sum + weight"))], ["O", "LSE"],
+             "the sum of weights so far is rounded to bf16 at every step"),
+            ([(weight, bf16(weight))], ["O", "LSE"], "each split's weight is rounded to bf16"),
+            ([(weight, bf16(weight)), (step, "merged[i] = " + bf16(f"merged[i] + weight * {bf16(output)}"))], ["O", "LSE"],
+             "each split's output, its weight and the output so far are rounded to bf16 at every step"),
+        ):
+            with self.subTest(said=said):
+                out = self.said_of("split_kv.cu", "1,2,40,300,64", *edits)
+                self.assertIn(f"where splits are merged {said}", out)
+                for culprit in culprits:
+                    self.assertIn(f"{culprit} is wrong", out)
+                self.assertNotIn("no known cause", out)
+
+    def test_m_and_l_are_exchanged(self):
+        """Of the splits of the other block, and of all."""
+        sent = "store_there(in_block(base + ends(2 + warpgroup) + r * 64, peer), m[r], l[r], got_there)"
+        out = self.said_of("hopper_small.cu", "1,2,64,390,64", (sent, sent.replace("m[r], l[r]", "l[r], m[r]")))
+        words = "m and l of a split are exchanged, each taken for the other, where splits are merged"
+        self.assertIn(f"{words}, but for the splits i with i / 2 = c / 32 in column c", out)
+        self.assertIn(f"{words}, but for the first 2 splits", out)
+
+    def test_weights_lack_the_scale(self):
+        out = self.said_of("hopper_small.cu", "1,2,64,390,64",
+                           ("exp2_fast((all[i].x - frame) * p.scale_log2)", "exp2_fast(all[i].x - frame)"))
+        self.assertIn("splits are weighed by exp(5.54518 (1 / (softmax scale · log2(e))) m + ln l)", out)
+        self.assertIn("; the largest m is taken off with that factor, and added without it", out)
+
     def test_weights_of_another_split(self):
         text, old = (ROOT / "kernels/split_kv.cu").read_text(encoding="utf-8"), "__expf(split_lse[split] - base)"
         self.assertEqual(text.count(old), 1)

@@ -121,6 +121,23 @@ class Values(InFolder):
                 self.assertIn("comes from the wrong place in memory: ", out := self.mistake(old, new, shape, *more))
                 self.assertIn(words, out)
 
+    def test_strides_that_codes_are_read_without(self):
+        """Each keeps its own scale, whichever code it is of: powers of two, and any others."""
+        source = (ROOT / "kernels/micro_scales.cu").read_text(encoding="utf-8")
+        for old, new, lie, scales, words in (
+                ("at + d * of->strides.col)", "at + d)", "v-transposed", "e8m0", "columns by 1 where they lie 72 apart"),
+                ("there * of->strides.row", "there * 64", "padded", "f32", "rows by 64 where they lie 80 apart")):
+            with self.subTest(new=new):
+                self.assertEqual(source.count(old), 1)
+                (self.folder / "k.cu").write_text(source.replace(old, new), encoding="utf-8")
+                for header in (ROOT / "kernels").glob("*.cuh"):
+                    (self.folder / header.name).write_bytes(header.read_bytes())
+                _, out, _ = self.run_shape("k.cu", f"strides={lie}", "dtype=f16", "k_dtype=e4m3", words=(
+                    "--set=quant.scales=rows:1,dims:32", f"--set=quant.scale_type={scales}"))
+                self.assertIn("V is wrong", out)
+                self.assertIn("V comes from the wrong place in memory: it ", out)
+                self.assertIn(words, out)
+
     def test_between_the_rows_of_o(self):
         out = self.mistake("= problem->o_strides;", "= asc_strides_of_o(problem, problem->heads, problem->q_len);", "strides=padded")
         self.assertIn("the kernel wrote outside O", out)

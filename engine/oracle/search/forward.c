@@ -4,6 +4,7 @@
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
+#include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/trace/layout.h"
@@ -179,10 +180,64 @@ static bool forward_place(struct search *search, const struct rule *rule, const 
     return true;
 }
 
+/* Of rows behind the tile's last one nothing was captured, and what a kernel gives for x / 0 is its own affair. */
+static bool forward_quotient(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                             double *bound)
+{
+    const int R = (int)query_rows(t), D = t->cols;
+    struct operands x = t->x;
+    double *u = search->operand, *u_loose = search->loose, *l = search->rows[1], *l_loose = search->rows[2];
+    if (search->sample->channel != asc_o || t->c->kv_splits > 1)
+        return false;
+    for (int r = 0; r < R; r++) {
+        const int of_u = map_at(&rule->map, r), of_l = map_at(&rule->col_map, r);
+        const bool has_u = of_u >= 0 && of_u < R, has_l = of_l >= 0 && of_l < R;
+        l[r] = has_l && (of_l == r || t->x.l_prev.value[of_l] != 0) ? t->x.l_prev.value[of_l] : NAN;
+        l_loose[r] = has_l ? t->x.l_prev.loose[of_l] : 0;
+        for (int d = 0; d < D; d++) {
+            u[r * D + d] = has_u ? t->x.u_prev.value[of_u * D + d] : NAN;
+            u_loose[r * D + d] = has_u ? t->x.u_prev.loose[of_u * D + d] : 0;
+        }
+    }
+    x.u_prev = (struct operand){u, u_loose, t->x.u_prev.exact};
+    x.l_prev = (struct operand){l, l_loose, t->x.l_prev.exact};
+    search_formula(search, t, &x, want, bound);
+    for (size_t i = 0; i < sample_cells(t); i++)
+        bound[i] = isnan(want[i]) ? INFINITY : bound[i];
+    return true;
+}
+
+/* Of U: an accumulator of the tile's products alone, which is multiplied by the scale of V's codes where it is added.
+   The sum goes on from what was there: so does the rounding of the accumulator, after each of a few products, 16 at
+   most. */
+static bool added_by_tile(const struct search *search, const struct sample_tile *t, double *want, double *bound)
+{
+    const struct sample *s = search->sample;
+    const struct sample_tile *from = t->before >= 0 ? &s->tiles[t->before] : NULL;
+    const double unit = 4 * BOUND_U + t->x.cols / 16.0 * product_rounding(t->c->conventions.acc_u);
+    if (s->channel != asc_u || t->next_alpha || !t->x.of[asc_alpha].value)
+        return false;
+    for (size_t i = 0; i < sample_cells(t); i++) {
+        const double times = from ? t->x.times_v / from->x.times_v : 1;
+        const double fresh = from && i < sample_cells(from) ? from->got[i] - kept_part(s, from, i) : NAN;
+        const double more = t->turn > 0 ? fresh * times : 0;
+        want[i] = t->want[i] + more;
+        bound[i] = t->bound[i];
+        if (from && t->turn > 0)
+            bound[i] += times * (from->bound[i] + 2 * BOUND_U * (fabs(from->got[i]) + fabs(fresh))) +
+                        unit * (fabs(more) + fabs(want[i]));
+        if (isnan(more)) /* the sample does not show the tile before */
+            bound[i] = INFINITY;
+    }
+    return true;
+}
+
 /* An accumulator that was not cleared holds what was there. */
 static bool forward_added(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                           double *bound)
 {
+    if (rule->of_tile)
+        return added_by_tile(search, t, want, bound);
     const struct sample_tile *from = !rule->turns ? t : t->before >= 0 ? &search->sample->tiles[t->before] : NULL;
     if (!from || from->rows != t->rows || from->cols != t->cols)
         return false;
@@ -394,7 +449,7 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
-            const int step = rule->share > 0 ? steps - !rule->cuts - col / rule->share : 0;
+            const int step = rule->share > 0 ? steps - !rule->cuts - map_at(&rule->map, col) / rule->share : 0;
             if (rescales && term_holds(&rule->keys, col))
                 to[i] *= pow(alpha[r], rule->share > 0 ? step : rule->new_power);
         }
@@ -530,7 +585,7 @@ static rule_gives *const gives[] = {
     [RULE_SEEN] = seen_forward,       [RULE_OPERAND] = operand_forward,   [RULE_SUMMED] = sum_forward,
     [RULE_LANES] = lanes_forward,     [RULE_SPLITS] = splits_forward,     [RULE_QUANTIZED] = quantized_forward,
     [RULE_TURNED] = turned_forward,   [RULE_FORMULA] = formula_forward,   [RULE_SCORE] = score_forward,
-    [RULE_HALF] = half_forward,       [RULE_REACH] = reach_forward};
+    [RULE_HALF] = half_forward,       [RULE_REACH] = reach_forward,       [RULE_QUOTIENT] = forward_quotient};
 
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)

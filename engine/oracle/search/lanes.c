@@ -5,6 +5,7 @@
      m, l are those of the columns that agree with the row: each row has the value of another lane; or a shuffle asks
           the lane of another row, which has the same columns of that one
      O, LSE are made with the sum of l over some of its lanes.
+   Or the shuffles are complete, and lanes give each other their sums in a narrow type: each lane's total is its own.
    What a rule gives, and its words. */
 #include "engine/oracle/search/rule.h"
 
@@ -85,6 +86,67 @@ static bool lanes_of_p(struct search *search, const struct rule *rule, const str
     return true;
 }
 
+enum { LANES_MOST = 32 };
+
+/* Where a lane's sum may lie. */
+struct lane_sum {
+    double low, high;
+};
+
+/* What lane `at` of 2^n has once all have exchanged theirs, lane by lane xor a bit: additions are of f32, or of the
+   type itself. Rounding keeps the order of numbers, so that both ends are taken along. */
+static struct lane_sum exchange_lanes(const struct rule *rule, struct lane_sum *of, int at)
+{
+    const int n = rule->lanes.n;
+    for (int step = 0; step < n; step++) {
+        const int bit = 1 << (rule->lanes.down ? n - 1 - step : step);
+        struct lane_sum next[LANES_MOST];
+        for (int i = 0; i < 1 << n; i++) {
+            const struct lane_sum a = of[i], b = of[i ^ bit];
+            const double low = rule_rounded(rule, b.low), high = rule_rounded(rule, b.high);
+            if (rule->rounds_result)
+                next[i] = (struct lane_sum){rule_rounded(rule, rule_rounded(rule, a.low) + low),
+                                            rule_rounded(rule, rule_rounded(rule, a.high) + high)};
+            else
+                next[i] = (struct lane_sum){(a.low + low) * (1 - BOUND_U), (a.high + high) * (1 + BOUND_U)};
+        }
+        memcpy(of, next, (sizeof *of) << n);
+    }
+    return of[at];
+}
+
+/* l of a tile whose weights are summed by lanes that have some bits of the column: what the row adds is theirs. */
+static bool lanes_exchange_l(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
+                             double *bound)
+{
+    (void)search;
+    const int C = t->x.cols, lanes = 1 << rule->lanes.n;
+    const double *p = t->x.l_p.value, *loose = t->x.l_p.loose;
+    if (!p || !t->x.of[asc_alpha].value || lanes > LANES_MOST)
+        return false;
+    for (int r = 0; r < t->rows; r++) {
+        struct lane_sum of[LANES_MOST] = {0};
+        const double gamma = bound_gamma(C / lanes + 1);
+        double exact = 0, size = 0;
+        for (int col = 0; col < C; col++) {
+            struct lane_sum *lane = &of[lane_bits_of(col, rule->lanes)];
+            const double x = p[r * C + col], off = (loose ? loose[r * C + col] : 0) + gamma * fabs(x);
+            lane->low += x - off;
+            lane->high += x + off;
+            exact += x;
+            size += fabs(x);
+        }
+        const struct lane_sum sum = exchange_lanes(rule, of, rule->lanes.always);
+        want[r] = t->want[r] + (sum.low + sum.high) / 2 - exact;
+        bound[r] = t->bound[r] + (sum.high - sum.low) / 2 + 2 * BOUND_U * (fabs(want[r]) + size);
+        if (!isfinite(want[r]) || !isfinite(bound[r])) {
+            want[r] = NAN;
+            bound[r] = INFINITY;
+        }
+    }
+    return true;
+}
+
 static bool lanes_of_l(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                        double *bound)
 {
@@ -122,13 +184,17 @@ bool lanes_have_all(const struct sample *s)
     return true;
 }
 
+/* Lane of l that an element of O or LSE meets. */
+static int lane_met(const struct rule *rule, int place)
+{
+    return rule->lanes.always >= 0 ? rule->lanes.always : place >> rule->lanes.shift & ((1 << rule->lanes.low) - 1);
+}
+
 /* The sum that an element meets: that of its place's lane (the column of O, the row of LSE), or of one lane, always;
    and the partner's. */
 static double sum_met(const struct matrix *lanes, const struct rule *rule, int r, int place)
 {
-    const int partner = r ^ rule->lanes.partner;
-    const int lane =
-        rule->lanes.always >= 0 ? rule->lanes.always : place >> rule->lanes.shift & ((1 << rule->lanes.low) - 1);
+    const int partner = r ^ rule->lanes.partner, lane = lane_met(rule, place);
     double l = 0;
     for (int i = 0; i < lanes->cols; i++)
         if (lane_bits_of(i, rule->lanes) == lane_bits_of(lane, rule->lanes))
@@ -137,13 +203,22 @@ static double sum_met(const struct matrix *lanes, const struct rule *rule, int r
     return rule->weight * l;
 }
 
+/* What each lane of a row has once all have exchanged theirs. */
+static void exchange_row(const struct matrix *lanes, const struct rule *rule, int r, struct lane_sum *of)
+{
+    for (int i = 0; i < lanes->cols; i++)
+        of[i].low = of[i].high = dtype_load(lanes->dtype, lanes->data, (size_t)(r * lanes->row_stride + i));
+    exchange_lanes(rule, of, 0);
+}
+
 static bool lanes_of_output(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                             double *want, double *bound)
 {
     const struct matrix *lanes = last_lanes(t);
     const double natural = values_natural_m(t->c), unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
-    const bool is_lse = search->sample->channel == asc_lse;
-    if (!lanes)
+    const bool is_lse = search->sample->channel == asc_lse, exchanged = rule->type != DTYPE_COUNT;
+    struct lane_sum of[LANES_MOST] = {0};
+    if (!lanes || (rule->type != DTYPE_COUNT && (lanes->cols > LANES_MOST || lanes->cols != 1 << rule->lanes.n)))
         return false;
     memcpy(want, t->want, sample_cells(t) * sizeof *want);
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
@@ -154,7 +229,11 @@ static bool lanes_of_output(const struct search *search, const struct rule *rule
             bound[i] = INFINITY;
             continue;
         }
-        const double l = sum_met(lanes, rule, r, place), loose = bound_gamma(lanes->cols) * l;
+        if (exchanged && i % (size_t)t->cols == 0)
+            exchange_row(lanes, rule, r, of);
+        const struct lane_sum *met = &of[exchanged ? lane_met(rule, place) : 0];
+        const double l = exchanged ? (met->low + met->high) / 2 : sum_met(lanes, rule, r, place);
+        const double loose = exchanged ? (met->high - met->low) / 2 : bound_gamma(lanes->cols) * l;
         if (!(l > loose) || !isfinite(want[i]))
             continue;
         if (is_lse) {
@@ -181,7 +260,7 @@ bool lanes_forward(struct search *search, const struct rule *rule, const struct 
     case asc_p:
         return lanes_of_p(search, rule, t, want, bound);
     case asc_l:
-        return lanes_of_l(search, rule, t, want, bound);
+        return (rule->type == DTYPE_COUNT ? lanes_of_l : lanes_exchange_l)(search, rule, t, want, bound);
     default:
         return lanes_of_output(search, rule, t, want, bound);
     }
@@ -199,8 +278,19 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
 {
     const char *stage = channel_label(s->channel);
     const int n = 1 << rule->lanes.n, lanes = s->tiles[0].c->conventions.l_lanes;
-    char same[64], partner[64] = "";
+    char same[64], partner[64] = "", of_l[96] = "";
     lane_bits_words(rule->lanes, "c", same, sizeof same);
+    if (rule->type != DTYPE_COUNT) {
+        const char *type = dtype_name(rule->type);
+        if (s->channel == asc_l)
+            snprintf(of_l, sizeof of_l, ", a lane having the columns with the same %s", same);
+        if (rule->rounds_result)
+            snprintf(out, bytes, "the lanes of l add their sums in %s on the way to %s%s", type, stage, of_l);
+        else
+            snprintf(out, bytes, "the lanes of l give each other their sums %s to %s on the way to %s%s",
+                     rule->cuts ? "cut off" : "rounded", type, stage, of_l);
+        return;
+    }
     if (rule->lanes.partner)
         snprintf(partner, sizeof partner, ", and of as many of row r ^ %d", rule->lanes.partner);
     if (s->channel == asc_p && rule->lanes.down)

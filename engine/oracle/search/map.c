@@ -170,6 +170,8 @@ int map_at(const struct map *map, int i)
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
         return map->a;
+    case MAP_SHARED:
+        return map->b ? (i + map->bits) / map->a % map->b : (i + map->bits) / map->a;
     case MAP_MIRRORED:
         return map->a - i;
     case MAP_PITCH:
@@ -197,7 +199,8 @@ int map_at(const struct map *map, int i)
 bool map_equals(const struct map *map, const struct map *other)
 {
     return map->kind == other->kind && map->a == other->a && map->b == other->b && map->flip == other->flip &&
-           (map->kind != MAP_PANELS || map->bits == other->bits) && memcmp(map->row, other->row, sizeof map->row) == 0;
+           ((map->kind != MAP_PANELS && map->kind != MAP_SHARED) || map->bits == other->bits) &&
+           memcmp(map->row, other->row, sizeof map->row) == 0;
 }
 
 static bool meets(const struct map *map, const struct pair *pairs, size_t n)
@@ -380,6 +383,17 @@ static double fit_most(const struct pair *pairs, size_t n, int count, struct map
     return INFINITY;
 }
 
+double map_fit_shared(const struct pair *pairs, size_t count, int a, int n, struct map *map)
+{
+    for (int plus = 1; plus <= a && count >= 4; plus++)
+        for (int wraps = 0; wraps < 2; wraps++) {
+            *map = (struct map){.kind = MAP_SHARED, .a = a, .b = wraps ? n : 0, .bits = plus};
+            if (meets(map, pairs, count))
+                return 5 + log2(a);
+        }
+    return INFINITY;
+}
+
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map)
 {
     enum { LEAST = 16, WAYS = (PLACE_PLUS + 1) * PLACES * PLACE_SHIFTS * PLACE_BITS };
@@ -531,6 +545,12 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_FIXED:
         snprintf(out, bytes, "%d", map->a);
+        return;
+    case MAP_SHARED:
+        if (map->b)
+            snprintf(out, bytes, "(%s + %d) / %d mod %d", name, map->bits, map->a, map->b);
+        else
+            snprintf(out, bytes, "(%s + %d) / %d", name, map->bits, map->a);
         return;
     case MAP_MIRRORED:
         snprintf(out, bytes, "%d - %s", map->a, name);

@@ -13,6 +13,7 @@ enum map_kind {
     MAP_QUOTIENT,  /* i / a, times b if b is not 0 */
     MAP_ROTATED,   /* (i + a) mod b */
     MAP_FIXED,     /* a */
+    MAP_SHARED,    /* (i + bits) / a, mod b if b is not 0 */
     MAP_MIRRORED,  /* a - i */
     MAP_PITCH,     /* i / a * b + i mod a: lines of a, taken to be b apart */
     MAP_TURNED,    /* i mod a * b + i / a within blocks of a * b: b lines of a, taken to be a lines of b */
@@ -33,7 +34,7 @@ struct map {
     enum map_kind kind;
     int a, b;
     unsigned row[MAP_BIT_COUNT], flip;
-    int bits; /* of the indices; of MAP_PANELS rows */
+    int bits; /* of the indices; of MAP_PANELS rows; of MAP_SHARED what is added */
 };
 
 struct pair {
@@ -51,6 +52,8 @@ bool map_equals(const struct map *map, const struct map *other);
 /* The cheapest map that all pairs meet, of indices below `count`, or else a constant difference that most have; its
    cost in bits, or INFINITY. */
 double map_fit(const struct pair *pairs, size_t n, int count, struct map *map);
+/* The same of heads of Q, `a` of which share one of n heads: their number may be off before it is divided. */
+double map_fit_shared(const struct pair *pairs, size_t count, int a, int n, struct map *map);
 /* The same of pieces: a MAP_PLACED or MAP_DESCRIBED of so many a row. */
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map);
 /* What of MAP_PLACED is stored and read where, c being the piece and x what `moves` says. */

@@ -309,7 +309,7 @@ enum cause rule_cause(const struct sample *s, const struct rule *rule)
                                   .lse_base2 = c->conventions.lse_base2},
                         *n = &naming;
     const bool partial = is_partial(n);
-    if (rule->kind == RULE_EXPONENT && rule->type != DTYPE_COUNT)
+    if ((rule->kind == RULE_EXPONENT || rule->kind == RULE_LANES) && rule->type != DTYPE_COUNT)
         return CAUSE_NONE;
 #define CAUSE(...)
 #define RULED(id, name, stage, kind, condition, ...)                                                                   \

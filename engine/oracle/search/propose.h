@@ -81,6 +81,13 @@ static inline size_t wrong_cells(const struct sample_tile *t)
     return wrong;
 }
 
+/* Whether most of what is wrong is near what it should be, or beyond all numbers: what a narrow type makes of a sum. */
+bool is_nearly_right(const struct sample *s);
+
+/* Whether a rule gives most of what is wrong in the first wrong tile: where most is right anyway that tells more than
+   rule_is_hopeless(). */
+bool gives_wrong_ones(struct search *search, const struct rule *rule);
+
 /* Cells of a tile that are wrong, with a number where one was wanted. */
 static inline bool is_wrong_number(const struct sample_tile *t, size_t i)
 {

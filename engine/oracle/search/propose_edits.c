@@ -495,8 +495,7 @@ void propose_edits(struct search *search)
         propose_scaled_operands(search);
 }
 
-/* Whether most of what is wrong is near what it should be, or beyond all numbers: what f16 makes of a sum. */
-static bool is_nearly_right(const struct sample *s)
+bool is_nearly_right(const struct sample *s)
 {
     size_t near = 0, wrong = 0;
     for (int k = 0; k < s->n; k++) {
@@ -598,6 +597,35 @@ static void propose_lanes_of_l(struct search *search, int all, struct rule rule)
         }
 }
 
+/* Lanes give each other their sums in a narrow type: of l over any bits of the column, of O and LSE over all of l's. */
+static void propose_exchanged_sums(struct search *search, int all, struct rule rule)
+{
+    enum { SHIFTS = 8, MOST_BITS = 5 };
+    const bool is_l = search->sample->channel == asc_l;
+    rule.cost += 4;
+    for (int way = 0; way < 12; way++) {
+        rule.type = way & 1 ? DTYPE_BF16 : DTYPE_F16;
+        rule.lanes.down = way & 2;
+        rule.cuts = way / 4 == 1;
+        rule.rounds_result = way / 4 == 2; /* then all lanes have the same */
+        for (rule.lanes.n = is_l ? 1 : all; rule.lanes.n <= all && rule.lanes.n <= MOST_BITS; rule.lanes.n++)
+            for (rule.lanes.first = 0; rule.lanes.first + rule.lanes.n <= all; rule.lanes.first++) {
+                for (int lane = 0; lane < (rule.rounds_result || is_l ? 1 : 1 << all); lane++) {
+                    rule.lanes.always = lane;
+                    if (gives_wrong_ones(search, &rule))
+                        rule_try(search, &rule);
+                }
+                rule.lanes.always = -1;
+                for (int i = 0; i < SHIFTS * all && !is_l && !rule.rounds_result; i++) {
+                    rule.lanes.shift = i % SHIFTS;
+                    rule.lanes.low = 1 + i / SHIFTS;
+                    if (gives_wrong_ones(search, &rule))
+                        rule_try(search, &rule);
+                }
+            }
+    }
+}
+
 void propose_lanes(struct search *search)
 {
     enum { MOST_BITS = 5 };
@@ -611,6 +639,8 @@ void propose_lanes(struct search *search)
         propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
         if (ch != asc_p)
             propose_partners(search, bits_below(c->bc), rule);
+        if (ch == asc_l && c->conventions.l_lanes <= 1 && is_nearly_right(search->sample))
+            propose_exchanged_sums(search, bits_below(c->bc), rule);
         rule.lanes.down = true;
         if (ch == asc_p)
             propose_bits(search, bits_below(c->bc), 2, MOST_BITS, rule);
@@ -620,6 +650,8 @@ void propose_lanes(struct search *search)
         (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
     rule.cost = 8;
     propose_lanes_of_l(search, all, rule);
+    if (all && is_nearly_right(search->sample))
+        propose_exchanged_sums(search, all, rule);
     rule.cost += 3;
     for (rule.lanes.partner = 1; rule.lanes.partner < c->in_q.rows && all; rule.lanes.partner *= 2)
         propose_lanes_of_l(search, all, rule);

@@ -261,6 +261,10 @@ static void propose_added(struct search *search)
     rule.turns = -1;
     rule.cost = 4;
     rule_try(search, &rule);
+    rule.of_tile = true;
+    if (search->sample->channel == asc_u)
+        rule_try(search, &rule);
+    rule.of_tile = false;
     rule.rows.tensor = asc_p;
     if (search->sample->channel == asc_s) {
         rule_try(search, &rule);
@@ -346,6 +350,82 @@ static void propose_place(struct search *search)
         rule_try(search, &rule);
 }
 
+/* The row whose U the captured O of row r is a multiple of, the multiple in *by; -1: none, or several. */
+static int row_multiplied(const struct sample_tile *t, int r, double *by)
+{
+    const double *got = t->got + (ptrdiff_t)r * t->cols;
+    double unit = BOUND_U, half_tiny = 0;
+    int largest = 0, found = -1;
+    bound_narrow(t->type, &unit, &half_tiny);
+    for (int d = 0; d < t->cols; d++) {
+        if (!isfinite(got[d]) || t->cell[(ptrdiff_t)r * t->cols + d] > CELL_WRONG)
+            return -1;
+        largest = fabs(got[d]) > fabs(got[largest]) ? d : largest;
+    }
+    for (int from = 0; from < (int)query_rows(t) && got[largest] != 0; from++) {
+        const double *u = t->x.u_prev.value + (ptrdiff_t)from * t->cols;
+        const double first = got[largest] / u[largest];
+        double dot = 0, size = 0;
+        bool same = isfinite(first);
+        for (int d = 0; d < t->cols && same; d++) {
+            /* got[d] and got[largest] are each rounded, and u[d] / l once before that. */
+            same = fabs(got[d] - first * u[d]) <= 2 * (unit + 4 * BOUND_U) * fabs(got[d]) + half_tiny;
+            dot += got[d] * u[d];
+            size += u[d] * u[d];
+        }
+        if (same && found >= 0)
+            return -1;
+        found = same ? from : found;
+        *by = same ? dot / size : *by;
+    }
+    return found;
+}
+
+/* The row whose l that is, within what the outputs' type leaves; -1: none, or several. */
+static int row_of_l(const struct sample_tile *t, double l)
+{
+    int found = -1;
+    double unit = BOUND_U, half_tiny = 0;
+    bound_narrow(t->type, &unit, &half_tiny);
+    for (int from = 0; from < (int)query_rows(t); from++)
+        if (fabs(t->x.l_prev.value[from] - l) <= 2 * (unit + 4 * BOUND_U) * l)
+            found = found == -1 ? from : -2;
+    return found;
+}
+
+/* Rows of U that are dealt otherwise where O is made of them, l being dealt in its own way: both by content. */
+static void propose_quotient(struct search *search)
+{
+    enum { PAIRS = 512, LEAST = 16 };
+    const struct sample *s = search->sample;
+    struct pair of_u[PAIRS], of_l[PAIRS];
+    size_t n_u = 0, n_l = 0;
+    int rows = 0;
+    if (s->channel != asc_o || s->tiles[0].c->kv_splits > 1)
+        return;
+    for (int k = 0; k < s->n; k++) {
+        const struct sample_tile *t = &s->tiles[k];
+        const double times = codes_o_times(t->c);
+        rows = t->c->br > rows ? t->c->br : rows;
+        for (int r = 0; r < t->rows && t->any_wrong; r++) {
+            double by = 0;
+            const int u = row_multiplied(t, r, &by), l = u < 0 ? -1 : row_of_l(t, times / by);
+            if (u >= 0)
+                add_pair(of_u, &n_u, PAIRS, r, u);
+            if (l >= 0)
+                add_pair(of_l, &n_l, PAIRS, r, l);
+        }
+    }
+    struct rule rule = rule_new(RULE_QUOTIENT);
+    rule.cost = n_u < LEAST ? INFINITY : 5 + map_fit(of_u, n_u, rows, &rule.map);
+    if (!(rule.cost < INFINITY) || rule.map.kind == MAP_SAME)
+        return;
+    rule_try(search, &rule);
+    rule.cost += n_l < LEAST ? INFINITY : map_fit(of_l, n_l, rows, &rule.col_map);
+    if (rule.cost < INFINITY && rule.col_map.kind != MAP_SAME && !map_equals(&rule.map, &rule.col_map))
+        rule_try(search, &rule);
+}
+
 void propose_result(struct search *search)
 {
     double *room = search_room(search, GATHERED * sizeof *room);
@@ -360,6 +440,7 @@ void propose_result(struct search *search)
         propose_stale(search);
         propose_added(search);
         propose_place(search);
+        propose_quotient(search);
     }
     propose_limits(search);
     propose_types(search);

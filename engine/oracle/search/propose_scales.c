@@ -1,8 +1,6 @@
-/* Another scale: what Q, K or V would have to be multiplied by, looked up among all scales that the launch has; or
-   scales that a launch makes otherwise itself. */
+/* Another scale: what Q, K or V would have to be multiplied by, looked up among all that the launch has. */
 #include "engine/oracle/search/propose.h"
 
-#include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/search/solve.h"
@@ -458,6 +456,50 @@ static void propose_usual_heads(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Behind the n pairs of heads that are wrong one for each in which all is right: it has its own scale. Returns how many
+   there are then. */
+static size_t add_right_heads(const struct search *search, enum asc_channel operand, struct pair *heads,
+                              struct pair *queries, size_t n, size_t most)
+{
+    const struct sample *s = search->sample;
+    for (int k = 0; k < s->n && n < most; k++) {
+        const int query = head_of(search, &s->tiles[k], asc_q), own = head_of(search, &s->tiles[k], operand);
+        bool is_right = true;
+        for (int i = 0; i < s->n && is_right; i++)
+            is_right = head_of(search, &s->tiles[i], asc_q) != query || (i >= k && !wrong_cells(&s->tiles[i]));
+        if (!is_right)
+            continue;
+        heads[n] = (struct pair){own, own};
+        queries[n++] = (struct pair){query, own};
+    }
+    return n;
+}
+
+/* A map that was fitted to what is wrong may lead from a head in which all is right to none at all; a difference does
+   so at an end, whatever it is of. */
+static bool leads_nowhere(const struct search *search, const struct rule *rule)
+{
+    const struct sample *s = search->sample;
+    for (int k = 0; k < s->n && rule->rows.head.kind != MAP_PLUS; k++)
+        if (!wrong_cells(&s->tiles[k]) &&
+            !is_coded(source_of(search, rule->rows.tensor, head_from(search, rule, &s->tiles[k], rule->rows.operand))))
+            return true;
+    return false;
+}
+
+static void try_heads(struct search *search, struct rule rule, const struct pair *pairs, size_t n)
+{
+    const int kv_heads = search->kv_heads, group = kv_heads > 0 ? search->heads / kv_heads : 1;
+    double cost = INFINITY;
+    if (rule.rows.by_query && group > 1)
+        cost = map_fit_shared(pairs, n, group, kv_heads, &rule.rows.head);
+    if (!(cost < INFINITY))
+        cost = map_fit(pairs, n, search->n_sources, &rule.rows.head);
+    rule.cost += rule.rows.by_query + cost;
+    if (rule.cost < INFINITY && !leads_nowhere(search, &rule))
+        rule_try(search, &rule);
+}
+
 static void propose_scale(struct search *search, enum asc_channel operand, double *room)
 {
     enum { PAIRS = 512, LEAST = 3, FEW = 4 };
@@ -522,15 +564,14 @@ static void propose_scale(struct search *search, enum asc_channel operand, doubl
         flat[n] = (struct pair){own, own};
         groups[n++] = (struct pair){at, at};
     }
-    for (int by_query = 0; by_query < (operand != asc_q ? 2 : 1); by_query++) {
-        struct rule rule = rule_new(RULE_SCALE);
-        rule.rows.operand = operand;
-        rule.rows.tensor = tensor;
-        rule.rows.by_query = by_query;
-        rule.cost = 5 + by_query + map_fit(by_query ? queries : heads, n, search->n_sources, &rule.rows.head);
-        rule.cost += map_fit(groups, n, 1 + s->tiles[0].c->kv_len, &rule.map);
-        if (rule.cost < INFINITY)
-            rule_try(search, &rule);
+    struct rule rule = rule_new(RULE_SCALE);
+    rule.rows.operand = operand;
+    rule.rows.tensor = tensor;
+    rule.cost = 5 + map_fit(groups, n, 1 + s->tiles[0].c->kv_len, &rule.map);
+    const size_t all = tensor == operand ? add_right_heads(search, operand, heads, queries, n, PAIRS) : n;
+    for (int i = 0; i < (operand != asc_q ? 4 : 2) && !(i > 1 && is_found(search)); i++) {
+        rule.rows.by_query = operand != asc_q && i % 2;
+        try_heads(search, rule, rule.rows.by_query ? queries : heads, i < (operand != asc_q ? 2 : 1) ? all : n);
     }
     if (is_found(search))
         return;
@@ -557,84 +598,4 @@ void propose_scales(struct search *search)
         }
     if (comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
         propose_powers(search, asc_s);
-}
-
-static double limit_of(const struct source *source)
-{
-    return 1 / (double)quantizer_of(codes_type(source->coding.quantized), 1, QUANTISE_DIVISION).scale;
-}
-
-/* Scales of some rows: of a warp's. */
-static void propose_parts(struct search *search, struct rule rule, int rows)
-{
-    for (int n = 1; n <= PART_BITS; n++)
-        for (int first = 0; 1 << (first + n) <= rows && first < 8; first++)
-            for (int low = 0; low <= STANDS_FOR_HEAD; low++) {
-                rule.lanes = (struct lane_bits){.first = first, .n = n, .low = low};
-                rule.cost = 10 + n;
-                if (!rule_is_hopeless(search, &rule))
-                    rule_try(search, &rule);
-            }
-}
-
-void propose_quantized(struct search *search)
-{
-    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
-    static const double limits[] = {126, 127, 127.5, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
-    const struct sample *s = search->sample;
-    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
-    struct rule rule = rule_new(RULE_QUANTIZED);
-    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
-        return;
-    const double limit = limit_of(source);
-    rule.share = source->coding.rows;
-    rule.cost = 5;
-    const bool steps = dtype_is_step_code(codes_type(source->coding.quantized));
-    rule.cuts = true;
-    for (int half = 0; half < (steps ? 2 : 1); half++) {
-        rule.plus = half / 2.0;
-        rule_try(search, &rule);
-    }
-    rule.plus = 0;
-    rule.cuts = false;
-    rule.down = steps;
-    if (rule.down)
-        rule_try(search, &rule);
-    rule.down = false;
-    for (int i = 0; i < 4; i++) {
-        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
-        rule.rounds_result = i / 2;
-        rule_try(search, &rule);
-    }
-    rule.type = DTYPE_COUNT;
-    rule.rounds_result = false;
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {
-            rule.wraps = wraps;
-            rule.cost = 9 + wraps;
-            if (wraps || fabs(rule.factor - 1) > 1e-6)
-                rule_try(search, &rule);
-        }
-    }
-    rule.factor = 1;
-    rule.is_signed = true;
-    rule.wraps = steps;
-    rule.cost = 6;
-    rule_try(search, &rule);
-    rule.is_signed = rule.wraps = false;
-    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-        rule.share = shares[i];
-        rule.cost = 8;
-        if (rule.share != source->coding.rows && rule.share < source->rows.rows)
-            rule_try(search, &rule);
-    }
-    rule.share = source->coding.rows;
-    if (search->best.kind != RULE_NONE || rule.share != 0)
-        return;
-    propose_parts(search, rule, source->rows.rows);
-    rule.rows.partly = true;
-    rule.wraps = steps;
-    rule.cost = 16;
-    rule_try(search, &rule);
 }

@@ -47,11 +47,14 @@ static void propose_unshifted(struct search *search)
             rule_try(search, &factor);
     }
     /* ln of a split's sum, or its maximum, that has a factor of its own in its LSE. */
-    const double units[] = {scale, 1 / scale, M_LOG2E, M_LN2};
-    for (int i = 0; i < 8; i++) {
+    const double units[] = {scale, 1 / scale, M_LOG2E, M_LN2, scale * M_LOG2E, M_LN2 / scale};
+    for (size_t i = 0; i < 2 * sizeof units / sizeof *units; i++) {
         struct rule unit = i % 2 ? merged_as(units[i / 2], 1 - units[i / 2]) : merged_as(1, units[i / 2] - 1);
         unit.cost += 2;
         rule_try(search, &unit);
+        unit.frame = FRAME_OWN_M;
+        if (i % 2 == 0 && search->sample->channel == asc_lse)
+            rule_try(search, &unit);
     }
     for (int times = 0; times <= 2 && search->sample->channel == asc_o; times += 2) {
         struct rule divided = merged_as(1, 0);
@@ -80,6 +83,48 @@ static void propose_narrow_splits(struct search *search)
         if (!rule.narrow_output || search->sample->channel == asc_o)
             rule_try(search, &rule);
     }
+}
+
+/* Sums are added in a narrow type, weights are of it, or both; and outputs maybe as well. */
+static void propose_narrow_merge(struct search *search)
+{
+    enum { FRAMES = 3, WAYS = 2 * 16 * FRAMES };
+    const bool is_o = search->sample->channel == asc_o;
+    if (!is_nearly_right(search->sample))
+        return;
+    for (int i = 0; i < WAYS; i++) {
+        struct rule rule = merged_as(1, 0);
+        const int what = i / 2 % 16, frame = i / 32;
+        rule.type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+        rule.narrow =
+            (struct narrow_merge){what & 1, what & 2, what & 4, .on_m = frame == 1, .divided = frame == FRAMES - 1};
+        rule.narrow_output = what & 8;
+        rule.cost += 5;
+        if (!(what & 7) || (rule.narrow.divided && (rule.narrow.total || !is_o)) ||
+            (!is_o && (rule.narrow.output || rule.narrow_output)))
+            continue;
+        if (!is_o || !splits_are_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
+/* m and l of splits are exchanged: of all, or of those that whoever merges has not made itself. */
+static void propose_swapped(struct search *search)
+{
+    const int splits = search->sample->tiles[0].c->kv_splits;
+    const bool is_o = search->sample->channel == asc_o;
+    for (int together = 1; together < splits; together *= 2)
+        for (int i = 0; i < STAYS; i++) {
+            struct rule rule = merged_as(1, 0);
+            rule.taken = TAKEN_SWAPPED;
+            rule.stays = (enum stays)i;
+            rule.stay_together = together;
+            rule.cost += 3 + log2(STAYS * together);
+            const bool by_column = i == STAYS_OF_COLUMN || i == STAYS_OF_COLUMN + STAYS_LAST;
+            if ((!i && together > 1) || (by_column && !is_o) || (is_o && splits_are_hopeless(search, &rule)))
+                continue;
+            rule_try(search, &rule);
+        }
 }
 
 enum { SPLITS_TRIED = 64 };
@@ -272,6 +317,10 @@ void propose_splits(struct search *search)
             rule_try(search, &rule);
     }
     propose_narrow_splits(search);
+    if (search->best.kind == RULE_NONE)
+        propose_narrow_merge(search);
+    if (search->best.kind == RULE_NONE)
+        propose_swapped(search);
     propose_other_rows(search, t->c->br);
     if (search->best.kind == RULE_NONE)
         propose_workspace(search);

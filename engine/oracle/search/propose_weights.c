@@ -425,6 +425,15 @@ static void propose_rescaled(struct search *search)
             rule.cost = 8;
             if (!rule_is_hopeless(search, &rule))
                 rule_try(search, &rule);
+            /* As fragments have them: a lower bit of the key changes places with the lowest that counts steps. */
+            for (int bit = 0; 1 << bit < keys && way < 2 && !(bc & (bc - 1)); bit++) {
+                struct rule dealt = rule;
+                dealt.map = map_of_bits(map_bits_for(bc));
+                map_exchange(&dealt.map, bit, map_bits_for(keys));
+                dealt.cost += 4;
+                if (!rule_is_hopeless(search, &dealt))
+                    rule_try(search, &dealt);
+            }
         }
 }
 

@@ -81,7 +81,9 @@ static double code_at(const struct rule *rule, enum dtype type, double y)
 /* What is rounded to a code: in arithmetic of a narrow type the quotient, or the product with the reciprocal. */
 static double quotient(const struct rule *rule, double x, double scale)
 {
-    if (rule->type == DTYPE_COUNT)
+    if (rule->narrow_scale != NARROW_NONE)
+        scale = bound_round(rule->type, scale);
+    if (rule->type == DTYPE_COUNT || rule->wide_quotient)
         return x / scale;
     return bound_round(rule->type, rule->rounds_result ? x * bound_round(rule->type, 1 / scale) : x / scale);
 }
@@ -89,7 +91,8 @@ static double quotient(const struct rule *rule, double x, double scale)
 /* As codes_load() has it: a quotient so near an edge that its rounding decides may become either code. */
 static double code_of(const struct rule *rule, enum dtype type, double y, double *half)
 {
-    const double off = rule->type == DTYPE_COUNT ? 8 * BOUND_U * fabs(y) : 0; /* it lies on an edge itself */
+    const bool on_edge = rule->type != DTYPE_COUNT && !rule->wide_quotient; /* a narrow number may lie on one itself */
+    const double off = on_edge ? 0 : 8 * BOUND_U * fabs(y);
     const double low = code_at(rule, type, y - off), high = code_at(rule, type, y + off);
     *half = fabs(high - low) / 2;
     return (low + high) / 2;
@@ -154,7 +157,10 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
                                                (row / rule->share + 1) * rule->share, 0)
                                     : scale_of(rule, source, amax, 0, source->rows.rows, 0);
         group = rule->share > 0 ? row / rule->share : 0;
-        const double back = raw ? 1 : rule->lanes.n > 0 ? *stands_for : scale;
+        const double back = raw                                   ? 1
+                            : rule->lanes.n > 0                   ? *stands_for
+                            : rule->narrow_scale == NARROW_STANDS ? bound_round(rule->type, scale)
+                                                                  : scale;
         for (int d = 0; d < t->cols; d++) {
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)d;
             const double x =
@@ -201,9 +207,14 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     else if (rule->is_signed)
         snprintf(out, bytes, "scales of %s are made of its largest value, not of its largest magnitude%s", stage,
                  rule->wraps ? ", and a code that is too small wraps around" : "");
+    else if (rule->type != DTYPE_COUNT && rule->wide_quotient)
+        snprintf(out, bytes, "codes of %s are made by a scale that is rounded to %s%s", stage, dtype_name(rule->type),
+                 rule->narrow_scale == NARROW_STANDS ? ", and stand for it" : ", and stand for it as it was");
     else if (rule->type != DTYPE_COUNT)
-        snprintf(out, bytes, "codes of %s are made in %s: %s, is rounded to it first", stage, dtype_name(rule->type),
-                 rule->rounds_result ? "1 / scale, and what it gives" : "what is divided by the scale");
+        snprintf(out, bytes, "codes of %s are made in %s: %s%s, is rounded to it first%s", stage,
+                 dtype_name(rule->type), rule->narrow_scale ? "the scale, and then " : "",
+                 rule->rounds_result ? "1 / scale, and what it gives" : "what is divided by the scale",
+                 rule->narrow_scale == NARROW_STANDS ? "; they stand for that scale" : "");
     else if (rule->down)
         snprintf(out, bytes, "codes of %s are rounded down, not to the nearest", stage);
     else if (rule->cuts && rule->plus != 0)

@@ -39,6 +39,7 @@ struct weighing {
     size_t tried[2], hit[2], units[2];
     bool nan;                        /* as of gives() */
     size_t masked;                   /* of `in`: where -inf was wanted */
+    double following;                /* bits that `in` is worth to a rule that follows */
     double most;                     /* of what an element tells */
     int first[3];                    /* tile, row and column of it */
     uint64_t pairs[PAIRS_OF_NUMBER]; /* different ones of captured and wanted values */
@@ -78,6 +79,15 @@ static bool is_zero_by_chance(const struct rule *rule, double got)
     return rule->kind == RULE_ROWS && rule->channel <= asc_v && got == 0;
 }
 
+/* By chance a wrong number lies anywhere as far off as it does: log2 of how many places of the rule's width that is. */
+static double bits_of_element(const struct sample_tile *t, size_t i, double bound)
+{
+    double unit = 0, half_tiny = 0;
+    bound_narrow(t->type, &unit, &half_tiny);
+    const double width = bound + fmax(unit, BOUND_U) * fabs(t->got[i]) + half_tiny, off = fabs(t->got[i] - t->want[i]);
+    return isfinite(off) && off > width ? log2(off / width) : 0;
+}
+
 /* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. No
    number within any bound: the rule does not know. */
 static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
@@ -95,6 +105,8 @@ static void label_tile(const struct search *search, const struct rule *rule, con
             labels[i] = !wrong ? LABEL_OUT : is_zero_by_chance(rule, t->got[i]) ? LABEL_SILENT : LABEL_IN;
         if (labels[i] == LABEL_IN)
             draw(w, t, i, want, bound);
+        if (labels[i] == LABEL_IN && rule->follows)
+            w->following += bits_of_element(t, i, bound);
     }
 }
 
@@ -181,6 +193,8 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
 
 double rule_price(const struct rule *rule)
 {
+    if (rule->follows)
+        return RULE_BITS_FOLLOWING;
     return rule->cost + rule->region.bits + log2((double)rule->evidence.tried) + RULE_BITS_MORE;
 }
 
@@ -387,8 +401,32 @@ bool rule_is_hopeless(struct search *search, const struct rule *rule)
     return false;
 }
 
+/* A rule that another stage has is that of all that is wrong here, and says of nothing that is right that it should be
+   otherwise. */
+static void try_following(struct search *search, struct rule *rule)
+{
+    const struct sample *s = search->sample;
+    struct weighing w = {0};
+    rule->channel = s->channel;
+    rule->region = (struct region){0};
+    search->tried++;
+    const struct count n = label_all(search, rule, &w, 1);
+    if (!n.in || n.lost || n.against || n.in * 2 < s->wrong) /* of some it may know nothing */
+        return;
+    weigh(search, rule, &w);
+    rule->evidence.bits = w.following;
+    if (rule->evidence.bits < rule_price(rule))
+        return;
+    tell(search, rule, &w);
+    keep_rule(search, rule);
+}
+
 void rule_try(struct search *search, struct rule *rule)
 {
+    if (rule->follows) {
+        try_following(search, rule);
+        return;
+    }
     struct sample *s = search->sample;
     struct weighing w = {0};
     rule->channel = s->channel;

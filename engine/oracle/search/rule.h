@@ -22,6 +22,7 @@ enum rule_kind {
     RULE_UNGUARDED, /* the result is no number in rows that there is nothing for, or of a scale of 0 */
     RULE_ROUNDED,   /* the result is rounded to a type, or cut off; or goes no further than a limit */
     RULE_PLACE,     /* the result, of U what the tile adds, is that of another row and column of the tile */
+    RULE_QUOTIENT,  /* O: U of row map(r) is divided by l of row col_map(r) */
     RULE_STALE,     /* the result is that of the tile visited before, as it was captured */
     RULE_ADDED,     /* to the result is added what was captured at another row or column, or of the tile before */
     RULE_CARRIED,   /* m, alpha, l, U: the state is not begun anew, but goes on from the work item before */
@@ -131,7 +132,8 @@ struct places {
 
 /* RULE_SPLITS: what is added to ln of the sum of weights that make LSE; FRAME_LSE: the largest lse_s, which
    is taken off before; FRAME_TAKEN: that is never added; FRAME_UNIT: it is divided by their exponent's factor; of O,
-   FRAME_UNSHIFTED: weights are f32; FRAME_OFF, FRAME_ON: the largest of m_s, or lse_s, is added and that of the first
+   FRAME_UNSHIFTED: weights are f32; FRAME_OWN_M: the largest m is taken off in the weights' unit and added in its own;
+   FRAME_OFF, FRAME_ON: the largest of m_s, or lse_s, is added and that of the first
    split was taken off, or the other way round. The weights are exp(factor lse_s + power m_s), those of row map(r), of
    outputs of row col_map(r). */
 enum frame {
@@ -142,6 +144,7 @@ enum frame {
     FRAME_LSE,
     FRAME_TAKEN,
     FRAME_UNIT,
+    FRAME_OWN_M,
     FRAME_OFF_M,
     FRAME_ON_M,
     FRAME_OFF_LSE,
@@ -156,8 +159,15 @@ struct moved_piece {
     int of, from, shift;
 };
 
-/* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. */
-enum taken { TAKEN_LSE, TAKEN_M, TAKEN_L, TAKENS };
+/* What of a split is another's where the rule's map leads to one: its LSE, or its maximum or sum alone. TAKEN_SWAPPED:
+   its own, each in the place of the other, in m's unit. */
+enum taken { TAKEN_LSE, TAKEN_M, TAKEN_L, TAKENS, TAKEN_SWAPPED = TAKENS };
+
+/* What is rounded to the rule's type while splits are merged: the outputs so far, their weights, the sum of these so
+   far. Weights stand on the largest LSE, or on the largest m, or are divided by their sum before they meet outputs. */
+struct narrow_merge {
+    bool output, weights, total, divided, on_m;
+};
 
 /* RULE_SPLITS, of O, where the rule's map leads to other rows: the split that stays with its own one, as that in the
    registers of who merges does: none, that which the column or row belongs to where they are dealt among the splits,
@@ -206,7 +216,9 @@ struct turned {
 /* RULE_LANES: columns, or lanes of l, that agree in bits first .. first + n - 1 of their number. Of O and LSE the lane
    that is met: that of the place / 2^shift, of `low` bits; or `always` this one, if not -1. Of m and l those that agree
    with the row; or, of a shuffle that asks another row's lane, the columns of one lane, `always`, of row r and of row
-   r ^ partner (0: none). */
+   r ^ partner (0: none). Where the rule has a type, of l, O and LSE, nothing is left out: lanes give each other their
+   sums in that type, with rounds_result they add in it as well, over one bit after the other, `down` the highest
+   first. */
 struct lane_bits {
     int first, n, shift, low, always, partner;
     bool down; /* of P: columns of the lanes behind its own are in it too */
@@ -237,6 +249,10 @@ struct evidence {
     double share;     /* of the sample's wrong elements */
     struct telling telling;
 };
+
+/* RULE_QUANTIZED, of codes that are made in `type`: whether the scale is rounded to it where they are made, and where
+   they are read as well. */
+enum narrow_scale { NARROW_NONE, NARROW_MAKES, NARROW_STANDS, NARROW_SCALES };
 
 /* RULE_HALF: how four bits of e2m1 are read. */
 enum half_reading {
@@ -320,6 +336,8 @@ struct rule {
     enum stays stays;               /* RULE_SPLITS */
     enum total total;               /* RULE_SPLITS */
     enum taken taken;               /* RULE_SPLITS, of another split */
+    int stay_together;              /* RULE_SPLITS: so many neighbors stay with `stays`; 0: it alone */
+    struct narrow_merge narrow;     /* RULE_SPLITS */
     bool narrow_lse, narrow_output; /* RULE_SPLITS: what splits leave is rounded to `type` */
     struct moved_piece piece;       /* RULE_SPLITS */
     bool by_m;      /* RULE_SPLITS: with these, weights are exp(m), of outputs that are not divided by l */
@@ -328,14 +346,18 @@ struct rule {
                        its q tile has are they */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
+    bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
+    bool follows;   /* it explains another stage of this run: it has to give all that is wrong, and nothing more */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not.
                        RULE_SUMMED: terms after which the sum is rounded to `type`; 0: it is summed in f16 */
     bool is_signed; /* RULE_QUANTIZED: by the largest value, not the largest magnitude */
     bool down;      /* RULE_QUANTIZED: to the code below, where `cuts` is towards 0, of the code and `plus` */
-    bool wraps;     /* RULE_QUANTIZED: a code that is too large comes round at the other end */
+    enum narrow_scale narrow_scale;   /* RULE_QUANTIZED */
+    bool wide_quotient;               /* RULE_QUANTIZED: of `type` is the scale alone, not what is rounded to a code */
+    bool wraps;                       /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     enum half_reading half;           /* RULE_HALF */
     bool everywhere;                  /* RULE_CONSTANT: wherever the stage is wrong, which no other rule explains */
     bool behind_scale;                /* RULE_OPERAND: what it is moved by is taken off the value, not the code */
@@ -467,8 +489,9 @@ rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say
     reach_say;
 rule_gives rule_forward; /* of any kind */
 
-/* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. */
-enum { RULE_BITS_MORE = 30 };
+/* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. One that follows was
+   chosen among those of other stages, of which there are a few. */
+enum { RULE_BITS_MORE = 30, RULE_BITS_FOLLOWING = 5 };
 double rule_price(const struct rule *rule);
 /* Tries the rule on all tiles, finds its region, and keeps it where it explains more than it costs. */
 void rule_try(struct search *search, struct rule *rule);

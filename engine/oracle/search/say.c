@@ -171,10 +171,13 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
                         : say_several_tiles(s, true) ? " of the tile"
                                                      : "";
     const char *who = of_dims ? "the dot products" : stage, *ending = of_dims ? "" : "s";
-    if (rule->share > 0)
+    if (rule->share > 0) {
         say_add(out, bytes, "%s is rescaled by α %s every %d keys, not once for the tile", stage,
                 rule->cuts ? "behind" : "before", rule->share);
-    else if (rule->new_power != 0)
+        if (rule->map.kind != MAP_SAME)
+            say_add(out, bytes, ", keys taken in the order of c with bits %d and %d exchanged",
+                    __builtin_ctz(rule->map.row[map_bits_for(rule->share)]), map_bits_for(rule->share));
+    } else if (rule->new_power != 0)
         say_add(out, bytes, "weights of %s are rescaled by α as well on the way to %s", which, stage);
     else if (rule->weight == 0)
         say_add(out, bytes, "%s leave%s out %s%s", who, ending, which, tiles);
@@ -292,8 +295,17 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
         say_add(out, bytes, "%s holds row %s%s, column %s where row r, column c is wanted", stage, row,
                 say_of_tile(s, s->channel, &rule->map), col);
         break;
+    case RULE_QUOTIENT:
+        map_words(&rule->map, "r", row, sizeof row);
+        map_words(&rule->col_map, "r", col, sizeof col);
+        say_add(out, bytes, "O of row r takes U of row %s%s and l of row %s%s", row,
+                say_of_tile(s, s->channel, &rule->map), col, say_of_tile(s, s->channel, &rule->col_map));
+        break;
     case RULE_ADDED:
-        if (rule->turns)
+        if (rule->of_tile)
+            say_add(out, bytes,
+                    "what a tile adds to U is summed on top of what the tile visited before added: it is not cleared");
+        else if (rule->turns)
             say_add(out, bytes, "to %s is added %s of the tile visited before: it is not cleared", stage,
                     rule->rows.tensor == asc_p ? "the P" : "that");
         else if (rule->rows.tensor == asc_p)
@@ -332,7 +344,7 @@ static rule_says *const says[] = {
     [RULE_SEEN] = seen_say,     [RULE_OPERAND] = operand_say,   [RULE_SUMMED] = sum_say,
     [RULE_LANES] = lanes_say,   [RULE_SPLITS] = splits_say,     [RULE_QUANTIZED] = quantized_say,
     [RULE_TURNED] = turned_say, [RULE_FORMULA] = formula_say,   [RULE_SCORE] = score_say,
-    [RULE_HALF] = half_say,     [RULE_REACH] = reach_say};
+    [RULE_HALF] = half_say,     [RULE_REACH] = reach_say,       [RULE_QUOTIENT] = say_plain};
 
 void rule_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {

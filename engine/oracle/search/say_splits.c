@@ -5,6 +5,7 @@
 #include "engine/oracle/search/constant.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const struct merge_formula merge_formulas[MERGE_FORMULAS] = {{M_LN2, 0, "by powers of 2, of a natural LSE"},
                                                              {M_LOG2E, 0, "by powers of e, of an LSE to base 2"},
@@ -21,10 +22,17 @@ static void say_stays(const struct sample *s, const struct rule *rule, char *but
                                         "the last split"};
     const bool others = rule->stays >= STAYS_OTHERS;
     const int at = (int)rule->stays - (others ? STAYS_LAST : 0);
-    const int shared = at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols;
-    char split[48];
+    const int shared = (at == STAYS_OF_ROW ? s->tiles[0].c->br : s->tiles[0].cols) / s->tiles[0].c->kv_splits;
+    const int n = rule->stay_together;
+    char split[64];
     but[0] = '\0';
-    snprintf(split, sizeof split, which[at], shared / s->tiles[0].c->kv_splits);
+    if (n > 1 && at < STAYS_FIRST)
+        snprintf(split, sizeof split, "the splits i with i / %d = %c / %d in %s %c", n, at == STAYS_OF_ROW ? 'r' : 'c',
+                 n * shared, at == STAYS_OF_ROW ? "row" : "column", at == STAYS_OF_ROW ? 'r' : 'c');
+    else if (n > 1)
+        snprintf(split, sizeof split, "the %s %d splits", at == STAYS_FIRST ? "first" : "last", n);
+    else
+        snprintf(split, sizeof split, which[at], shared);
     if (at)
         snprintf(but, bytes, others ? ", of %s alone," : ", but for %s,", split);
 }
@@ -54,7 +62,7 @@ static void say_other_split(const struct sample *s, const struct rule *rule, cha
     const bool weights = rule->map.kind != MAP_SAME, outputs = rule->col_map.kind != MAP_SAME;
     const struct map *map = weights ? &rule->map : &rule->col_map;
     const bool of_sum = s->channel == asc_lse || rule->total == TOTAL_ALONE, of_l = rule->total != TOTAL_OWN;
-    char other[96], but[64], met[64];
+    char other[96], but[112], met[64];
     say_stays(s, rule, but, sizeof but);
     int a, b;
     if (!but[0] && !(weights && outputs) && map->kind == MAP_BITS &&
@@ -85,13 +93,52 @@ static void say_other_split(const struct sample *s, const struct rule *rule, cha
              weights && outputs ? "the place" : met, but, where[rule->total]);
 }
 
+/* "the weights and the sum of them so far are rounded to f16" */
+static void say_narrow_merge(const struct rule *rule, char *out, size_t bytes)
+{
+    const struct narrow_merge *narrow = &rule->narrow;
+    const char *what[4], *on = narrow->divided ? ", weights being divided by their sum before"
+                               : narrow->on_m  ? ", weights standing on the largest m"
+                                               : "";
+    char list[160], rounded[64];
+    int n = 0;
+    if (rule->narrow_output)
+        what[n++] = "each split's output";
+    if (narrow->weights)
+        what[n++] = "its weight";
+    if (narrow->output)
+        what[n++] = "the output so far";
+    if (narrow->total)
+        what[n++] = "the sum of weights so far";
+    size_t used = 0;
+    for (int i = 0; i < n && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                 i == 0       ? ""
+                                 : i == n - 1 ? " and "
+                                              : ", ",
+                                 i == 0 && what[i][0] == 'i' ? "each split's weight" : what[i]);
+    rule_rounding(rule, rounded, sizeof rounded);
+    snprintf(out, bytes, "where splits are merged %s %s %s%s%s", list, n > 1 ? "are" : "is", rounded,
+             narrow->output || narrow->total ? " at every step" : "", on);
+}
+
+static void say_swapped(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    char but[112];
+    say_stays(s, rule, but, sizeof but);
+    const size_t n = strlen(but);
+    if (n && but[n - 1] == ',')
+        but[n - 1] = '\0';
+    snprintf(out, bytes, "m and l of a split are exchanged, each taken for the other, where splits are merged%s", but);
+}
+
 static void say_mixed(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const whose[TOTALS] = {
         "the splits' weights%s are%s those of row %s where row r is merged",
         "the splits' weights%s, divided by the sum of row r, are%s those of row %s where row r is merged",
         "the splits' weights%s are%s divided by the sum of row %s where row r is merged"};
-    char row[96], but[64];
+    char row[96], but[112];
     map_words(&rule->map, "r", row, sizeof row);
     say_stays(s, rule, but, sizeof but);
     snprintf(out, bytes, whose[rule->total], rule->by_m ? " exp(m) / Σ exp(m) l" : "", but, row);
@@ -107,12 +154,21 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         [FRAME_LSE] = "",
         [FRAME_TAKEN] = "; the largest LSE is taken off, and not added again",
         [FRAME_UNIT] = "",
+        [FRAME_OWN_M] = "; the largest m is taken off with that factor, and added without it",
         [FRAME_OFF_M] = "; m of the first split is taken off, the largest is added",
         [FRAME_ON_M] = "; the largest m is taken off, that of the first split is added",
         [FRAME_OFF_LSE] = "; the LSE of the first split is taken off, the largest is added",
         [FRAME_ON_LSE] = "; the largest LSE is taken off, that of the first split is added"};
     const char *by = NULL;
     char row[96], number[160], other[224];
+    if (rule->taken == TAKEN_SWAPPED) {
+        say_swapped(s, rule, out, bytes);
+        return;
+    }
+    if (rule->narrow.output || rule->narrow.weights || rule->narrow.total) {
+        say_narrow_merge(rule, out, bytes);
+        return;
+    }
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
     if (rule->piece.moves) {
         const int shift = rule->piece.shift;

@@ -180,6 +180,45 @@ static bool is_flat(const struct sample *s)
     return n * 4 < all;
 }
 
+/* The same step in this stage, where it has it too; false: it has not. */
+static bool follow(const struct rule *rule, enum asc_channel ch, struct rule *out)
+{
+    const enum asc_channel from = rule->channel;
+    *out = *rule;
+    out->follows = true;
+    out->evidence = (struct evidence){0};
+    if (from == ch || rule->kind == RULE_NONE)
+        return false;
+    if (rule->kind == RULE_SPLITS)
+        return from >= asc_o && ch >= asc_o;
+    if (rule->kind == RULE_QUANTIZED)
+        return from <= asc_v && ch <= asc_v;
+    if (rule->kind != RULE_VECTOR || rule->type == DTYPE_COUNT || rule->power != 1 || rule->keys.a)
+        return false;
+    const bool of_m = rule->slot == SLOT_M || rule->slot == SLOT_M_PREV, of_l = rule->slot == SLOT_L;
+    if (of_m && (ch == asc_p || ch == asc_lse)) {
+        out->slot = SLOT_M;
+        out->entry = ENTRY_M;
+    } else if (of_m && ch == asc_alpha) {
+        out->slot = SLOT_M_PREV;
+        out->entry = ENTRY_M_PREV;
+    } else if (of_l && ch != asc_u) {
+        out->entry = ch == asc_l ? ENTRY_L_PREV : ENTRY_L;
+    }
+    return of_m   ? ch == asc_p || ch == asc_lse || ch == asc_alpha
+           : of_l ? ch == asc_l || ch >= asc_o
+                  : rule->slot == SLOT_ALPHA && (ch == asc_l || ch == asc_u);
+}
+
+static void propose_following(struct search *search, const struct search_inputs *inputs)
+{
+    for (int i = 0; i < inputs->n_elsewhere; i++) {
+        struct rule rule;
+        if (follow(&inputs->elsewhere[i], search->sample->channel, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 static int run(struct search *search, const struct search_inputs *inputs, const struct rule *known)
 {
     if (search_begin(search, inputs) != 0)
@@ -196,6 +235,8 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
             proposals[i](search);
             search_release(search);
         }
+        if (search->best.kind == RULE_NONE)
+            propose_following(search, inputs);
         if (search->best.kind == RULE_NONE)
             propose_everywhere(search);
     }

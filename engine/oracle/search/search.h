@@ -34,6 +34,8 @@ struct search_inputs {
     const float *slopes, *sinks; /* [heads] of ALiBi; NULL: there is none */
     const int32_t *page_table;   /* as in struct asc_problem; NULL without pages */
     int page_size, table_pages;
+    const struct rule *elsewhere; /* [n_elsewhere] rules of all that is wrong in other stages of the run */
+    int n_elsewhere;
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.

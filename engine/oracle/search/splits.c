@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SWAPPED_MOST = 16 };
+
 /* What a split ended with in one row, natural units. loose: how far the kernel's own lse may lie from it. */
 struct ending {
     double m, l, lse, loose;
@@ -200,6 +202,24 @@ struct merged_row {
     double top, sum, sum_loose;
 };
 
+/* A number that so much may be off, relatively, as it is rounded. */
+static double narrow_weight(const struct rule *rule, double w, double *loose)
+{
+    double off = w * *loose;
+    if (!rule->narrow.weights || w == 0)
+        return w;
+    w = rule_rounded_near(rule, w, &off);
+    *loose = off / w;
+    return w;
+}
+
+/* A sum so far with its bound, once it is rounded. */
+static void narrow_sum(const struct rule *rule, double *sum, double *loose)
+{
+    *loose += BOUND_U * fabs(*sum);
+    *sum = rule_rounded_near(rule, *sum, loose);
+}
+
 static struct merged_row merge_weights(const struct search *search, const struct rule *rule,
                                        const struct sample_tile *t, int r)
 {
@@ -209,7 +229,7 @@ static struct merged_row merge_weights(const struct search *search, const struct
     double e = 0;
     for (int split = 0; split < t->c->kv_splits; split++)
         if (take_weight(search, rule, t, split, r, &end, &e))
-            row.top = fmax(row.top, e);
+            row.top = fmax(row.top, rule->narrow.on_m ? end.m : e);
     for (int split = 0; split < t->c->kv_splits; split++) {
         if (!take_weight(search, rule, t, split, r, &end, &e))
             continue;
@@ -218,8 +238,12 @@ static struct merged_row merge_weights(const struct search *search, const struct
         so_far = fmax(so_far, e);
         if (rule->keeps_sum)
             e += row.top - so_far;
-        row.sum += exp(e - row.top);
-        row.sum_loose += exp(e - row.top) * weight_loose(rule, t, &end, e, row.top);
+        double loose = weight_loose(rule, t, &end, e, row.top);
+        const double w = narrow_weight(rule, exp(e - row.top), &loose);
+        row.sum += w;
+        row.sum_loose += w * loose;
+        if (rule->narrow.total)
+            narrow_sum(rule, &row.sum, &row.sum_loose);
     }
     return row;
 }
@@ -246,6 +270,7 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
 {
     double so_far = -INFINITY;
     const int D = t->cols;
+    const double added = bound_gamma(t->c->kv_splits + 2); /* of the sum's own roundings: terms may cancel */
     for (int split = 0; split < t->c->kv_splits; split++) {
         struct ending end, own;
         double e = 0;
@@ -258,7 +283,12 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
         so_far = fmax(so_far, e);
         if (rule->keeps_output)
             e += row->top - so_far;
-        const double w = exp(e - row->top), loose = weight_loose(rule, t, &end, e, row->top);
+        double loose = weight_loose(rule, t, &end, e, row->top), w = exp(e - row->top);
+        if (rule->narrow.divided) {
+            w /= row->sum;
+            loose += row->sum_loose / row->sum + 2 * BOUND_U;
+        }
+        w = narrow_weight(rule, w, &loose);
         const struct moved_piece *piece = rule->piece.moves && split == rule->piece.of ? &rule->piece : NULL;
         const int kv = piece ? t->last_tile[piece->from] : -1;
         const struct matrix *other = !piece ? u : kv >= 0 ? of_tile(t, kv, asc_u) : NULL;
@@ -273,7 +303,11 @@ static void add_outputs(const struct search *search, const struct rule *rule, co
             double o = x / (rule->undivided ? 1 : own.l), off = 2 * BOUND_U * fabs(o);
             o = rule->narrow_output ? rule_rounded_near(rule, o, &off) : o;
             want[d] += w * o;
-            bound[d] += fabs(w * o) * loose + (rule->narrow_output ? w * off : 0);
+            bound[d] += fabs(w * o) * (loose + added) + (rule->narrow_output ? w * off : 0);
+            if (rule->narrow.output) {
+                bound[d] += 2 * BOUND_U * fabs(w * o);
+                narrow_sum(rule, &want[d], &bound[d]);
+            }
         }
     }
 }
@@ -286,24 +320,89 @@ static int first_of_run(const struct rule *rule, int r)
 
 bool splits_are_mixed(const struct rule *rule)
 {
-    return rule->stays || rule->total || rule->by_m;
+    return (rule->stays || rule->total || rule->by_m) && rule->taken != TAKEN_SWAPPED;
 }
 
 static bool stays(const struct rule *rule, const struct sample_tile *t, int split, int r, int d)
 {
     const int n = t->c->kv_splits;
     const bool others = rule->stays >= STAYS_OTHERS;
+    const int together = rule->stay_together > 0 ? rule->stay_together : 1, group = split / together;
     switch (rule->stays - (others ? STAYS_LAST : 0)) {
     case STAYS_OF_COLUMN:
-        return (d * n / t->cols == split) != others;
+        return (d * n / t->cols / together == group) != others;
     case STAYS_OF_ROW:
-        return (r * n / t->c->br == split) != others;
+        return (r * n / t->c->br / together == group) != others;
     case STAYS_FIRST:
-        return (split == 0) != others;
+        return (group == 0) != others;
     case STAYS_LAST:
-        return (split == n - 1) != others;
+        return (group == (n - 1) / together) != others;
     default:
         return false;
+    }
+}
+
+/* m and l of splits, but for those that stay, in each other's place: in the column d of a row
+     o = Σ exp(m_s) u_s / Σ exp(m_s) l_s,  lse = ln Σ exp(m_s) l_s
+   with the largest of what stands there for m taken off. Where the sum is not positive, as l is any number then, what
+   a kernel does is its own affair. */
+struct swapped_row {
+    double m[SWAPPED_MOST], loose[SWAPPED_MOST]; /* of m, natural */
+    double l[SWAPPED_MOST], top, sum, sum_loose;
+};
+
+static bool take_swapped(const struct rule *rule, const struct sample_tile *t, int r, int d, struct swapped_row *row)
+{
+    const double natural = values_natural_m(t->c);
+    row->top = -INFINITY;
+    row->sum = row->sum_loose = 0;
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        struct ending end;
+        if (!take_ending(rule, (struct left){t, t->last_tile[split], r}, &end))
+            return false;
+        const bool own = stays(rule, t, split, r, d);
+        const double off = t->c->conventions.l_lanes > 1 ? bound_gamma(t->c->conventions.l_lanes) : 0;
+        row->m[split] = own ? end.m : end.l * natural;
+        row->l[split] = own ? end.l : end.m / natural;
+        row->loose[split] = own ? 0 : off * fabs(row->m[split]);
+        row->top = fmax(row->top, row->m[split]);
+    }
+    for (int split = 0; split < t->c->kv_splits; split++) {
+        const double m = row->m[split], e = m - row->top, w = exp(e);
+        const double off = row->loose[split] + 4 * BOUND_U * (fabs(m) + fabs(row->top));
+        row->loose[split] = bound_expm1(2 * off) + bound_exp_declared(t->c, e, 0) + 6 * BOUND_U;
+        row->m[split] = w; /* its weight from here on */
+        row->sum += w * row->l[split];
+        row->sum_loose += fabs(w * row->l[split]) * (row->loose[split] + bound_gamma(t->c->kv_splits + 2));
+    }
+    return row->sum > 4 * row->sum_loose;
+}
+
+static void merge_swapped(const struct search *search, const struct rule *rule, const struct sample_tile *t, int r,
+                          double *want, double *bound)
+{
+    const double unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
+    for (int d = 0; d < t->cols; d++) {
+        struct swapped_row row;
+        double x = 0, off = 0;
+        want[d] = NAN;
+        bound[d] = INFINITY;
+        if (t->c->kv_splits > SWAPPED_MOST || !take_swapped(rule, t, r, d, &row))
+            continue;
+        for (int split = 0; split < t->c->kv_splits && search->sample->channel == asc_o; split++) {
+            const struct matrix *u = of_tile(t, t->last_tile[split], asc_u);
+            const double added = row.m[split] * dtype_load(u->dtype, u->data, (size_t)(r * u->row_stride + d));
+            x += added;
+            off += fabs(added) * (row.loose[split] + bound_gamma(t->c->kv_splits + 2));
+        }
+        if (search->sample->channel == asc_o) {
+            want[d] = x / row.sum;
+            bound[d] = (off + fabs(want[d]) * row.sum_loose) / (row.sum - row.sum_loose) + bound_divide(want[d]);
+        } else {
+            want[d] = (row.top + log(row.sum) - bound_ln_factor(t->c)) * unit;
+            bound[d] =
+                (4 * bound_lse(fabs(row.top), log(row.sum), want[d] / unit) - log1p(-row.sum_loose / row.sum)) * unit;
+        }
     }
 }
 
@@ -343,7 +442,7 @@ static void merge_mixed(const struct search *search, const struct rule *rule, co
             if (w[moved] == 0)
                 continue;
             want[d] += w[moved] * o;
-            bound[d] += fabs(w[moved] * o) * loose[moved];
+            bound[d] += fabs(w[moved] * o) * (loose[moved] + bound_gamma(t->c->kv_splits + 2));
         }
     }
     for (int d = 0; d < D; d++) {
@@ -374,6 +473,10 @@ static void merge_output(const struct search *search, const struct rule *rule, c
         row.sum_loose += own.sum_loose;
         if (from == r || !rule->sum_alone)
             add_outputs(search, rule, t, from, &own, want, bound);
+    }
+    if (rule->narrow.divided) {
+        row.sum = 1;
+        row.sum_loose = 0;
     }
     for (int d = 0; d < D; d++) {
         want[d] /= row.sum;
@@ -431,6 +534,8 @@ static void merge_lse(const struct search *search, const struct rule *rule, cons
         x /= rule->factor;
     else if (rule->frame == FRAME_LSE)
         x += (1 - rule->factor) * frame;
+    else if (rule->frame == FRAME_OWN_M)
+        x -= rule->power * frame;
     else if (rule->frame == FRAME_TAKEN)
         x -= frame;
     else if (rule->frame != FRAME_NONE)
@@ -449,7 +554,9 @@ bool splits_forward(struct search *search, const struct rule *rule, const struct
     memcpy(want, t->want, sample_cells(t) * sizeof *want);
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
     for (int r = 0; r < t->rows; r++) {
-        if (search->sample->channel == asc_o)
+        if (rule->taken == TAKEN_SWAPPED)
+            merge_swapped(search, rule, t, r, want + (size_t)r * D, bound + (size_t)r * D);
+        else if (search->sample->channel == asc_o)
             merge_output(search, rule, t, r, want + (size_t)r * D, bound + (size_t)r * D);
         else
             merge_lse(search, rule, t, r, want + r, bound + r);
@@ -478,7 +585,7 @@ bool splits_are_hopeless(struct search *search, const struct rule *rule)
         rows++;
         memcpy(search->want, t->want + first, (size_t)t->cols * sizeof *search->want);
         memcpy(search->bound, t->bound + first, (size_t)t->cols * sizeof *search->bound);
-        merge_output(search, rule, t, r, search->want, search->bound);
+        (rule->taken == TAKEN_SWAPPED ? merge_swapped : merge_output)(search, rule, t, r, search->want, search->bound);
         for (int d = 0; d < t->cols; d++) {
             if (t->cell[first + (size_t)d] != CELL_WRONG)
                 continue;

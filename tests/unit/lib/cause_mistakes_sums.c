@@ -134,6 +134,21 @@ float mistaken_weight(struct run *run, const struct state *st, const struct tile
     }
 }
 
+/* The total of lane `at` of so many, a power of 2, that give each other their sums in a narrow type; or add in it. */
+static float lanes_in_type(const float *sums, int n, int at, enum dtype type, int adds)
+{
+    float of[MAX_LANES], next[MAX_LANES];
+    memcpy(of, sums, (size_t)n * sizeof *of);
+    for (int bit = 1; bit < n; bit *= 2) {
+        for (int i = 0; i < n; i++) {
+            const float own = adds ? round_to(type, of[i]) : of[i], sum = own + round_to(type, of[i ^ bit]);
+            next[i] = adds ? round_to(type, sum) : sum;
+        }
+        memcpy(of, next, (size_t)n * sizeof *of);
+    }
+    return of[at];
+}
+
 void mistaken_sum(const struct run *run, const struct tile *t, int r, float m, float sum[MAX_LANES])
 {
     const struct spec *s = &run->spec;
@@ -161,6 +176,13 @@ void mistaken_sum(const struct run *run, const struct tile *t, int r, float m, f
     }
     if (s->mistake == L_WITHOUT_LARGEST)
         sum[0] -= largest;
+    if (s->mistake == L_LANES_IN_F16 && !s->lanes) {
+        enum { LANES = 4 };
+        float of[LANES] = {0};
+        for (int c = 0; c < s->bc; c++)
+            of[c / 2 % LANES] += s->sums_rounded ? t->pv_p[c] : t->p[c];
+        sum[0] = lanes_in_type(of, LANES, 0, DTYPE_F16, 0);
+    }
 }
 
 static float mistaken_factor(const struct spec *s, float alpha, float m_prev)
@@ -363,6 +385,8 @@ static float mistaken_natural_lse(struct run *run, const struct state *st, int r
         return (m + logf(l)) * 1.01f;
     case LSE_L_ITSELF:
         return m + l;
+    case LSE_LANES_IN_BF16:
+        return m + logf(lanes_in_type(st->l + (ptrdiff_t)r * lanes_of(s), lanes_of(s), 0, DTYPE_BF16, 1));
     case LSE_HALF_LN:
         return m + logf(l) / 2;
     case LSE_LOG10:
@@ -378,6 +402,12 @@ float mistaken_lse(struct run *run, const struct state *st, int r)
 {
     const float lse = mistaken_natural_lse(run, st, r);
     return run->spec.lse_base2 ? lse * 1.44269504f : lse;
+}
+
+/* Row r ^ flip of the q tile, r itself where there is no such row. */
+static ptrdiff_t other_row(const struct spec *s, const struct state *st, int r, int flip)
+{
+    return st->row0 + (r ^ flip) < s->q_len ? r ^ flip : r;
 }
 
 float mistaken_o(struct run *run, const struct state *st, int r, int d)
@@ -402,6 +432,12 @@ float mistaken_o(struct run *run, const struct state *st, int r, int d)
         return st->u_last[r * D + d] / whole_l(s, st->l_last, r);
     case O_TRUNCATED:
         return truncated_f16(o);
+    case O_U_OF_OTHER_ROW:
+        return st->u[other_row(s, st, r, 3) * D + d] * inverse;
+    case O_U_AND_L_OF_OTHER_ROWS:
+        return st->u[other_row(s, st, r, 3) * D + d] / whole_l(s, st->l, (int)other_row(s, st, r, 4));
+    case O_LANES_IN_F16:
+        return u / lanes_in_type(st->l + (ptrdiff_t)r * lanes_of(s), lanes_of(s), d / 2 % lanes_of(s), DTYPE_F16, 0);
     case O_U_IN_BF16:
         return round_to(DTYPE_BF16, u) * inverse;
     case O_RECIPROCAL_IN_F16:

@@ -167,6 +167,11 @@ static void what_is_said_of_others(void **state)
         {O_RECIPROCAL_IN_F16, 0, "1 / l is rounded to f16 on the way to O"},
         {S_ONE_OF_EIGHT_PAIRED, 0,
          "K is read with column c - 1 where column c is wanted in its columns with c mod 8 = 7"},
+        {L_LANES_IN_F16, 0,
+         "the lanes of l give each other their sums rounded to f16 on the way to l, a lane having the columns with the "
+         "same c / 2 mod 4"},
+        {O_U_OF_OTHER_ROW, 0, "O of row r takes U of row r ^ 3 and l of row r"},
+        {O_U_AND_L_OF_OTHER_ROWS, 0, "O of row r takes U of row r ^ 3 and l of row r ^ 4"},
         {U_KEYS_OF_OTHER_ROW, 2,
          "U takes in keys up to the last one that row r - 4 sees, and not up to its own row's in rows with r "
          "mod 8 >= 4"},
@@ -174,6 +179,27 @@ static void what_is_said_of_others(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct spec s = spec_at(rows[i].mistake, rows[i].shape, FILL_NORMAL, 0);
         struct explanation e;
+        assert_true(explain(&s, NULL, &e) >= 0);
+        assert_string_equal(e.text, rows[i].said);
+        assert_int_equal(e.cause, CAUSE_NONE);
+    }
+}
+
+/* Of a kernel whose lanes keep sums of l of their own. */
+static void lanes_that_exchange_narrow_sums(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mistake mistake;
+        const char *said;
+    } rows[] = {
+        {O_LANES_IN_F16, "the lanes of l give each other their sums rounded to f16 on the way to O"},
+        {LSE_LANES_IN_BF16, "the lanes of l add their sums in bf16 on the way to LSE"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct spec s = spec_at(rows[i].mistake, 0, FILL_NORMAL, 0);
+        struct explanation e;
+        s.lanes = 4;
         assert_true(explain(&s, NULL, &e) >= 0);
         assert_string_equal(e.text, rows[i].said);
         assert_int_equal(e.cause, CAUSE_NONE);
@@ -231,8 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_mistakes_are_explained), cmocka_unit_test(other_mistakes),
-        cmocka_unit_test(what_is_said_of_others),        cmocka_unit_test(uninformative_inputs),
-        cmocka_unit_test(noise_is_not_explained),
+        cmocka_unit_test(what_is_said_of_others),        cmocka_unit_test(lanes_that_exchange_narrow_sums),
+        cmocka_unit_test(uninformative_inputs),          cmocka_unit_test(noise_is_not_explained),
     };
     return cmocka_run_group_tests_name("oracle: search", tests, scratch_begin, scratch_end);
 }

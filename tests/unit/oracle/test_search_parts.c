@@ -91,6 +91,31 @@ static void maps_are_found_and_said(void **state)
     expect_map(bits_crossed, 0, "r' (0 2 1 3 for r = 0 to 3 of each 4)");
 }
 
+/* Heads of Q that share those of K in twos, counted from one further on: of 8 no map of bits gives that. */
+static void shared_heads_have_a_map(void **state)
+{
+    enum { HEADS = 8, GROUP = 2 };
+    struct pair pairs[HEADS];
+    struct map map;
+    char said[64];
+    (void)state;
+    for (int wraps = 0; wraps < 2; wraps++) {
+        for (int h = 0; h < HEADS; h++)
+            pairs[h] = (struct pair){h, wraps ? (h + 1) / GROUP % (HEADS / GROUP) : (h + 1) / GROUP};
+        assert_true(map_fit_shared(pairs, HEADS, GROUP, HEADS / GROUP, &map) < INFINITY);
+        for (int h = 0; h < HEADS; h++)
+            assert_int_equal(map_at(&map, h), pairs[h].to);
+        map_words(&map, "h", said, sizeof said);
+        assert_string_equal(said, wraps ? "(h + 1) / 2 mod 4" : "(h + 1) / 2");
+    }
+    for (int h = 0; h < HEADS; h++) /* their own, and a number that is off too far, are none of it */
+        pairs[h] = (struct pair){h, h / GROUP};
+    assert_true(map_fit_shared(pairs, HEADS, GROUP, HEADS / GROUP, &map) == INFINITY);
+    for (int h = 0; h < HEADS; h++)
+        pairs[h] = (struct pair){h, (h + GROUP + 1) / GROUP};
+    assert_true(map_fit_shared(pairs, HEADS, GROUP, HEADS / GROUP, &map) == INFINITY);
+}
+
 /* What no map gives is none, but for a difference that most have. */
 /* Of the blocks of sixteen the first two alone are seen, which bits exchanged would give as well: what those do to the
    bits of the others is a guess. */
@@ -355,6 +380,7 @@ static void a_pair_that_is_turned_in_place_uses_what_it_has_just_made(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_heads_have_a_map),
         cmocka_unit_test(maps_are_found_and_said),
         cmocka_unit_test(scattered_pairs_have_no_map),
         cmocka_unit_test(bits_that_no_pair_has_are_a_guess),

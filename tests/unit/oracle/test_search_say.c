@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "engine/oracle/search/propose.h"
 #include "engine/oracle/search/search.h"
@@ -70,6 +71,34 @@ static void one_is_not_many(void **state)
     expect(asc_s, seen, "the mask's last key is off by -64: rows see up to 64 keys too few");
     seen.rows.hidden = true;
     expect(asc_s, seen, "the mask's first key is off by -64: rows see up to 64 keys too many");
+}
+
+/* Splits that stay with their own are one, a few neighbors, or all but these. */
+static void splits_that_stay(void **state)
+{
+    (void)state;
+    static const char *const swapped =
+        "m and l of a split are exchanged, each taken for the other, where splits are merged";
+    static const struct {
+        enum stays stays;
+        int together;
+        const char *but;
+    } rows[] = {{STAYS_NONE, 1, ""},
+                {STAYS_OF_COLUMN, 1, ", but for split c / 16 in column c"},
+                {STAYS_OF_COLUMN, 2, ", but for the splits i with i / 2 = c / 32 in column c"},
+                {STAYS_OF_ROW, 2, ", but for the splits i with i / 2 = r / 32 in row r"},
+                {STAYS_LAST, 1, ", but for the last split"},
+                {STAYS_LAST, 2, ", but for the last 2 splits"},
+                {STAYS_OTHERS, 1, ", of split c / 16 in column c alone"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rule rule = of(RULE_SPLITS);
+        char words[SENTENCE_BYTES];
+        rule.taken = TAKEN_SWAPPED;
+        rule.stays = rows[i].stays;
+        rule.stay_together = rows[i].together;
+        snprintf(words, sizeof words, "%s%s", swapped, rows[i].but);
+        expect(asc_o, rule, words);
+    }
 }
 
 /* Rows and columns that count in their tile say so, where there is another way to count them. */
@@ -371,6 +400,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_is_not_many),
+        cmocka_unit_test(splits_that_stay),
         cmocka_unit_test(rows_of_the_tile_are_no_rows_of_the_head),
         cmocka_unit_test(packed_rows),
         cmocka_unit_test(the_last_tile_has_none_after_it),
