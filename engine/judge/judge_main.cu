@@ -108,8 +108,9 @@ static const char *work(struct arena *arena, const struct mapping &work, const s
     return error ? cudaGetErrorString(error) : NULL;
 }
 
-/* Traces whose memory stays pinned: a run's, and those of the runs before, whose memory the next ones take. */
-enum { TRACES = 4 };
+/* Traces whose memory stays pinned: a run's, and those of the runs before, whose memory the next ones take; as many as
+   KEPT_FILES of gpu/kept_files.h. */
+enum { TRACES = 10 };
 
 /* NULL, or why not. Of memory that cannot be pinned the copy takes longer. */
 static const char *keep(const char *path, struct mapping traces[TRACES], int *which)
@@ -123,6 +124,9 @@ static const char *keep(const char *path, struct mapping traces[TRACES], int *wh
             *which = i;
             return NULL;
         }
+    for (int i = 0; i < TRACES; i++) /* those of another size are of a shape that is gone */
+        if (traces[i].at && traces[i].bytes != (size_t)status.st_size)
+            unmap(&traces[i]);
     *which = (*which + 1) % TRACES;
     struct mapping *to = &traces[*which];
     unmap(to);
