@@ -198,9 +198,10 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Takes over what somebody else says of a slot, all of whose elements are right: tiles, [kv_tiles][ASC_CHANNELS], and
-   of S of each kv tile how many elements are not masked. Thread-safe for different slots. */
-void judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
-                     const uint32_t *seen);
+   of S of each kv tile how many elements are not masked, NULL where S does not show it. Thread-safe for different
+   slots. -1: no memory. */
+int judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
+                    const uint32_t *seen, struct judge_scratch *scratch);
 /* Adds up the slots done so far, by a pool or (NULL) alone. -1 without memory: *out is no summary then. */
 int judgement_summarize(const struct judgement *j, const struct trace *t, struct pool *pool, struct summary *out);
 /* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
