@@ -137,16 +137,16 @@ int judge_captured_exact(const struct oracle_case *c, enum asc_channel ch)
 struct judge_captured judge_captured_of(const struct oracle_case *c)
 {
     const double nothing = 0x1p-1000, factor = bound_p_factor(c), least = product_size(c->conventions.acc_u, nothing);
+    const bool at_sink = local_begins_at_sink(c, 0), l_begins = local_l_begin(c, 0) != 0; /* that is to be rescaled */
     struct judge_captured x = {.l_rounded = c->conventions.l_from == ASC_L_ROUNDED,
                                .l_cols = values_captured(c, 0, asc_l)->cols,
                                .direct = c->conventions.s_unit == c->conventions.m_unit && !values_natural_later(c),
                                .mask_later = values_mask_later(c),
-                               .alpha_one_at_start = c->conventions.alpha_first == ASC_ALPHA_ONE,
-                               .alpha_one_first = c->conventions.alpha_first == ASC_ALPHA_ONE_FIRST,
-                               .alpha_none_first = c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST,
+                               .alpha_one_at_start = c->conventions.alpha_first == ASC_ALPHA_ONE && !at_sink,
+                               .alpha_one_first = c->conventions.alpha_first == ASC_ALPHA_ONE_FIRST && !l_begins,
+                               .alpha_none_first = c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST && !l_begins,
                                .s_natural = values_natural_later(c) ? 1 : values_natural_s(c),
                                .m_natural = values_natural_m(c),
-                               .m_start = local_m_begin(c, 0),
                                .l_relative = bound_sum(c->bc),
                                .l_tiny = (c->bc + 2) * BOUND_TINY,
                                .l_tiny_global = fmax(1, factor) * c->bc * BOUND_TINY,

@@ -140,6 +140,8 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
                               .start_later = local_m_begin(c, 1) * values_natural_m(c),
                               .max_begin = at_sink ? c->sink : -INFINITY,
                               .bound_begin = local_m_begin_loose(c, 0) * fabs(values_natural_m(c)),
+                              .m_begin = local_m_begin(c, 0),
+                              .m_begin_loose = local_m_begin_loose(c, 0),
                               .l_begin = local_l_begin(c, 0),
                               .has_sink = c->has_sink,
                               .sink_last = merge_sink_comes_last(c),

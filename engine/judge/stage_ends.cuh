@@ -26,23 +26,54 @@ static __device__ __noinline__ void stage_take_end(struct judge_part *x, int typ
         samples[sample] = got / want;
 }
 
+/* sink_reference() and sink_local() of a row: a sink that joins l behind the last tile. */
+static __device__ __noinline__ void stage_sink(const struct judge_numbers &n, const struct judge_captured &c,
+                                               struct stage_state *s, double *numbers)
+{
+    const double m = s->m * c.m_natural;
+    numbers[OF_KEPT] = numbers[OF_OWN_KEPT] = 1;
+    numbers[OF_L_LOOSE] = 0;
+    if (n.sink_last && fabs(s->max) <= DBL_MAX) {
+        const struct sunk sunk = sink_into(&n.exponential, n.sink, s->max, s->frame, 0);
+        const double sum = sunk.kept * s->sum + sunk.weight;
+        s->likely_l = sunk.kept * s->likely_l + sink_error(&sunk, s->sum, 0, sum);
+        s->l_variance *= sunk.kept * sunk.kept;
+        s->sum_error = sink_error(&sunk, s->sum, s->sum_error, sum);
+        s->sum = sum;
+        s->max = sunk.top;
+        numbers[OF_KEPT] = sunk.kept;
+    }
+    if (n.sink_last && fabs(m) <= DBL_MAX) {
+        const struct sunk sunk = sink_into(&n.exponential, n.sink, m, m, 0);
+        const double l = sunk.kept * s->l + sunk.weight * n.p_factor;
+        numbers[OF_L_LOOSE] =
+            sunk.kept * (fabs(s->l) * sunk.kept_loose) + n.p_factor * sunk.weight_loose + 3 * BOUND_U * fabs(l);
+        s->l = l;
+        if (sunk.top != m)
+            s->m = sunk.top / c.m_natural;
+        numbers[OF_OWN_KEPT] = sunk.kept;
+    }
+}
+
 /* local_lse() and the reference's. */
 static __device__ __noinline__ void stage_end_row(const struct judge_numbers &n, const struct judge_captured &c,
-                                                  const struct stage_state &s, double together, int keys, double got,
-                                                  int place, int rows, double *samples, struct judge_part *parts)
+                                                  const struct stage_state &s, const double *numbers, double together,
+                                                  int keys, double got, int place, int rows, double *samples,
+                                                  struct judge_part *parts)
 {
     const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0, error = s.sum_error + joined;
     const double most = n.likely ? fmin(error, likely_most(together, s.likely_l, s.l_variance) + joined) : error;
     double ln_sum = log(s.sum), want = s.max + ln_sum;
     double own = bound_lse(fabs(s.frame) + fabs(n.ln_factor), s.max - s.frame + ln_sum + n.ln_factor, want) +
                  n.folded_lse * fabs(s.frame);
-    const double widest = s.max_bound + log((double)keys);
+    const double widest = s.max_bound + log((double)(keys + (n.has_sink != 0)));
     double bound = (own + fmin(s.sum > most ? -log1p(-most / s.sum) : (double)INFINITY, widest)) * n.lse_unit;
     parts[1].likely |= most < error;
     if (n.lse_unit != 1)
         bound += bound_convert(want * n.lse_unit);
     stage_take_end(&parts[1], n.lse_type, got, want * n.lse_unit, bound, place, rows, samples + JUDGE_SAMPLES);
-    const double m = s.m * c.m_natural, off = n.lanes > 1 ? bound_gamma(n.lanes) * fabs(s.l) : 0, part = off / s.l;
+    const double m = s.m * c.m_natural,
+                 off = numbers[OF_L_LOOSE] + (n.lanes > 1 ? bound_gamma(n.lanes) * fabs(s.l) : 0), part = off / s.l;
     ln_sum = log(s.l);
     want = m + ln_sum - n.ln_factor;
     own = bound_lse(fabs(m) + fabs(n.ln_factor), ln_sum, want) + n.folded_lse * fabs(m);
@@ -61,6 +92,22 @@ static __device__ double stage_likely_u(const double *, double error, const stru
 static __device__ double stage_likely_u(const double *numbers, double error, const struct stage_element<true> &u)
 {
     return fmin(error, likely_most(numbers[OF_TOGETHER], u.likely.u, u.likely.variance));
+}
+
+/* What a sink leaves of an element of U. */
+static __device__ void stage_keep(double kept, struct stage_element<false> *u)
+{
+    u->sum *= kept;
+    u->error *= kept;
+}
+
+static __device__ void stage_keep(double kept, struct stage_element<true> *u)
+{
+    u->sum *= kept;
+    u->error *= kept;
+    u->likely.u *= kept;
+    u->likely.variance *= kept * kept;
+    u->likely.cut *= kept;
 }
 
 /* O of one element: local_o() and the reference's, which it returns. last: the tile visited last. */
@@ -84,8 +131,8 @@ stage_end_element(const struct judge_stage_arrays &work, const struct stage_view
     const double reference = want;
     double bound = bound_divide(want) + fmin(moved, fabs(want) + 2 * top);
     stage_take_end(&parts[1], n.type[3], got, want, bound, place, elements, samples + JUDGE_SAMPLES);
-    const double off = n.lanes > 1 ? bound_gamma(n.lanes) * fabs(l) : 0, least = fabs(l) - off;
-    want = (double)stage_at(v, JUDGE_U, last, v.row + r)[d] / l;
+    const double off = numbers[OF_L_LOOSE] + (n.lanes > 1 ? bound_gamma(n.lanes) * fabs(l) : 0), least = fabs(l) - off;
+    want = (double)stage_at(v, JUDGE_U, last, v.row + r)[d] * numbers[OF_OWN_KEPT] / l;
     bound = bound_divide(want) + (least > 0 ? fabs(want) * off / least : (double)INFINITY);
     stage_take_end(&parts[0], n.type[3], got, want, bound, place, elements, samples);
     return reference;

@@ -37,6 +37,9 @@ enum {
     OF_LIKELY_DECAY,
     OF_LIKELY, /* what the sum errs by with all but certainty */
     OF_TOGETHER,
+    OF_KEPT, /* of U behind a sink, of the reference and as it was captured */
+    OF_OWN_KEPT,
+    OF_L_LOOSE, /* of a captured l behind a sink */
     OF_NUMBERS = JUDGE_STAGE_NUMBERS
 };
 

@@ -112,19 +112,20 @@ static __device__ void stage_scores_of(const struct judge_stage_arrays &work, co
     stage_scores<8>(work, v, tile, room, x, local, global);
 }
 
-/* local_alpha_declared() of a kernel without sinks. */
-static __device__ bool stage_alpha_declared(const struct judge_captured &c, int seen, double m_prev, double *alpha)
+/* local_alpha_declared(). */
+static __device__ bool stage_alpha_declared(const struct judge_numbers &n, const struct judge_captured &c, int seen,
+                                            double m_prev, double *alpha)
 {
     *alpha = 1;
-    if ((c.alpha_one_at_start && m_prev == c.m_start) || ((c.alpha_one_first || c.alpha_none_first) && seen == 0))
+    if ((c.alpha_one_at_start && m_prev == n.m_begin) || ((c.alpha_one_first || c.alpha_none_first) && seen == 0))
         return true;
     *alpha = 0;
     return m_prev == -(double)INFINITY;
 }
 
-/* local_m() and local_alpha(). */
+/* local_m() and local_alpha(). before_loose: what m is uncertain by before the first key, where a sink begins it. */
 static __device__ void stage_m_local(const struct judge_numbers &n, const struct judge_captured &c, double top,
-                                     double loose, double before, double *want, double *bound)
+                                     double loose, double before, double before_loose, double *want, double *bound)
 {
     if (!c.direct) {
         top *= c.s_natural / c.m_natural;
@@ -133,21 +134,26 @@ static __device__ void stage_m_local(const struct judge_numbers &n, const struct
             loose += bound_convert(top) + n.folded_lse * fabs(top);
     }
     *want = before > top ? before : top;
-    *bound = !(before <= top + loose) ? 0 : loose; /* before it nothing is uncertain */
+    *bound = fmax(before_loose, loose);
+    if (!(before - before_loose <= top + loose))
+        *bound = before_loose;
+    else if (!(top - loose <= before + before_loose))
+        *bound = loose;
     if (*want == -(double)INFINITY)
         *bound = 0;
 }
 
 static __device__ void stage_alpha_local(const struct judge_numbers &n, const struct judge_captured &c, int seen,
-                                         double m_prev, double m, double *want, double *bound)
+                                         double m_prev, double prev_loose, double m, double *want, double *bound)
 {
     *bound = 0;
-    if (stage_alpha_declared(c, seen, m_prev, want))
+    if (stage_alpha_declared(n, c, seen, m_prev, want))
         return;
-    const double x = (m_prev - m) * c.m_natural;
+    const double x = (m_prev - m) * c.m_natural, loose = prev_loose * fabs(c.m_natural);
     *want = fabs(x) <= DBL_MAX ? exp_lane(x) : (double)NAN;
-    *bound = bound_exp_moved(*want, 1, x,
-                             exponential_error(&n.exponential, x, exponential_folds(&n.exponential, m * c.m_natural))) +
+    *bound = bound_exp_moved(
+                 *want, 1, x,
+                 loose + exponential_error(&n.exponential, x, exponential_folds(&n.exponential, m * c.m_natural))) +
              BOUND_TINY;
 }
 
@@ -157,7 +163,7 @@ static __device__ void stage_alpha_global(const struct judge_numbers &n, const s
 {
     const double from = fmax(prev, n.start), to = fmax(max, n.start);
     *bound = 0;
-    if (stage_alpha_declared(c, seen, from == n.start ? c.m_start : from / c.m_natural, want))
+    if (stage_alpha_declared(n, c, seen, from == n.start ? n.m_begin : from / c.m_natural, want))
         return;
     const double x = from - to, folded = exponential_folds(&n.exponential, to);
     *want = exp_lane(x);
@@ -182,6 +188,7 @@ static __device__ double stage_sum(const float *x, int n)
 }
 
 /* m, alpha, P and l of a row, by the threads that share it; the weights that U of the reference takes. */
+template <bool LONG>
 static __device__ __noinline__ void stage_weights(const struct judge_arrays &work, const struct judge_tile &tile,
                                                   const struct stage_view &v, const struct stage_room &room,
                                                   const struct judge_range *ranges, const unsigned char *mask,
@@ -231,18 +238,19 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     step_decay(e, max_prev, s->max, frame_prev, s->frame, &decay, &decay_error);
     if (there && lane == 0) {
         double want, bound;
-        stage_m_local(n, c, got_top, got_loose, s->m, &want, &bound);
+        const double before_loose = v.seen == 0 ? n.m_begin_loose : 0;
+        stage_m_local(n, c, got_top, got_loose, s->m, before_loose, &want, &bound);
         stage_take(&parts[JUDGE_M * 2], m, want, bound, place, v.tile_rows, samples + JUDGE_M * 2 * JUDGE_SAMPLES);
         want = s->max == -(double)INFINITY ? s->max : s->max / c.m_natural;
         bound = s->max == -(double)INFINITY ? 0 : s->max_bound / fabs(c.m_natural) + BOUND_SLACK * 0x1p-50 * fabs(want);
         if (n.convert && s->max != -(double)INFINITY)
             bound += bound_convert(want) + n.folded_lse * fabs(want);
-        stage_take(&parts[JUDGE_M * 2 + 1], m, fmax(want, c.m_start), bound, place, v.tile_rows,
+        stage_take(&parts[JUDGE_M * 2 + 1], m, fmax(want, n.m_begin), bound, place, v.tile_rows,
                    samples + (JUDGE_M * 2 + 1) * JUDGE_SAMPLES);
         if (denied) {
             parts[JUDGE_ALPHA * 2].bad |= format_f32_bits(got_alpha) != 0x7FF57FF5u;
         } else {
-            stage_alpha_local(n, c, v.seen, s->m, m, &want, &bound);
+            stage_alpha_local(n, c, v.seen, s->m, before_loose, m, &want, &bound);
             stage_take(&parts[JUDGE_ALPHA * 2], alpha, want, bound, place, v.tile_rows,
                        samples + JUDGE_ALPHA * 2 * JUDGE_SAMPLES);
             stage_alpha_global(n, c, v.seen, max_prev, s->max, max_bound_prev + s->max_bound, &want, &bound);
@@ -294,7 +302,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
                    samples + JUDGE_P * 2 * JUDGE_SAMPLES);
         parts[JUDGE_P * 2].bad |=
             !(w <= DBL_MAX) || !(err <= DBL_MAX) || !(got >= 0) || (c.p_type == DTYPE_F16 && got > 65504);
-        if (n.likely) {
+        if (LONG && n.likely) {
             const struct likely_weight one = likely_weight(&likely, w, err, loose[col]);
             fixed[col] = one.fixed;
             variance[col] = one.variance;
@@ -316,7 +324,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
         mine = judge_sum(lane == 0 ? weight : error, v.cols);
     else if (lane == 2)
         mine = stage_sum(c.l_rounded ? p : got_s, v.cols);
-    else if (lane < 6 && n.likely && there)
+    else if (lane < 6 && LONG && n.likely && there)
         for (int i = 0; i < v.cols; i++)
             mine += (lane == 3 ? score : lane == 4 ? loose : more)[i];
     const int base = threadIdx.x % 32 / SHARE * SHARE;
@@ -329,7 +337,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     double err =
         (decay + decay_error) * s->sum_error + moved + n.l_unit * (sum_w + sum_e) + n.l_half_tiny * p_unit * visible;
     const double most_decay = decay + decay_error;
-    if (n.likely && there) {
+    if (LONG && n.likely && there) {
         const double reach = sum + err;
         if (most_decay != 1)
             s->squares *= most_decay * most_decay;
@@ -368,7 +376,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
         largest[0] = fmax(largest[0], w);
         largest[1] = fmax(largest[1], off);
         largest[2] = fmax(largest[2], judge_size((double)p[col], c.p_least));
-        if (n.likely) {
+        if (LONG && n.likely) {
             largest[3] = fmax(largest[3], fabs(fixed[col]));
             largest[4] = fmax(largest[4], variance[col]);
         }
@@ -394,7 +402,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
         room.w[row * W + col] = magnitude_narrow(weight[col], 1 / unit[0]);
         room.e[row * W + col] = magnitude_narrow(error[col], 1 / unit[1]);
         room.size_p[row * W + col] = magnitude_narrow(judge_size((double)p[col], c.p_least), 1 / unit[2]);
-        if (n.likely) {
+        if (LONG && n.likely) {
             room.f[row * W + col] = magnitude_narrow(fixed[col], 1 / unit[3]);
             room.v[row * W + col] = magnitude_narrow(variance[col], 1 / unit[4]);
         }
@@ -562,9 +570,13 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
     const int column = threadIdx.x % W, group = threadIdx.x / W, share = block.row / ROWS;
     const int shares = (tile.rows + ROWS - 1) / ROWS;
     struct stage_state s = {};
-    s.max = -INFINITY;
+    s.max = n.max_begin;
+    s.max_bound = n.bound_begin;
     s.frame = n.start;
-    s.m = c.m_start;
+    s.sum = n.l_begin;
+    s.sum_error = n.l_error_begin;
+    s.m = n.m_begin;
+    s.l = n.l_begin * n.p_factor;
     bool open = !stage_same(work, v, JUDGE_Q, 0, tile.q, 0, tile.rows, D, share, shares);
     double most = 0;
     for (int d = lane; d < D; d += SHARE) {
@@ -612,7 +624,7 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
         const double most_v =
             judge_load_tile(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, 0, room.of);
         open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
-        stage_weights(work.base, tile, v, room, ranges, mask, work.base.mask_stride, &s, parts);
+        stage_weights<LONG>(work.base, tile, v, room, ranges, mask, work.base.mask_stride, &s, parts);
         const struct stage_units units = {judge_unit(most_v), judge_unit(judge_size(most_v, c.p_least)),
                                           judge_unit(most_v * most_v)};
 #pragma unroll
@@ -634,14 +646,15 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
         stage_part_begin(&parts[i]);
     parts[0].bad = open;
     if (row < v.rows && lane == 0) {
-        const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0;
         double *numbers = room.of.row + row * OF_NUMBERS;
         const double together =
             LONG && n.likely ? likely_together(room.of.bins + row * JUDGE_BINS, JUDGE_BINS, s.squares) : 1;
+        stage_sink(n, c, &s, numbers);
         if (n.has_lse)
-            stage_end_row(n, c, s, together, ranges[row].keys,
+            stage_end_row(n, c, s, numbers, together, ranges[row].keys,
                           judge_load(n.lse_type, NULL, work.base.tensors + tile.lse, block.row + row), block.row + row,
                           tile.rows, samples + JUDGE_LSE * 2 * JUDGE_SAMPLES, parts + JUDGE_LSE * 2);
+        const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0;
         numbers[OF_SUM] = s.sum;
         numbers[OF_ERROR] = s.sum_error + joined;
         numbers[OF_L] = s.l;
@@ -657,6 +670,8 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int d = pass * W + column, r = group + i * GROUPS;
+            if (d < n.head_dim_v && r < v.rows && n.sink_last)
+                stage_keep(room.of.row[r * OF_NUMBERS + OF_KEPT], &u[pass][i]);
             if (d < n.head_dim_v && r < v.rows)
                 wants[LONG ? pass : 0][LONG ? i : 0] =
                     stage_end_element<LONG>(work, v, tile, room, d, r, before, u[pass][i], top[pass], samples, parts);

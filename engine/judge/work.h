@@ -44,7 +44,7 @@ struct judge_captured {
     int32_t direct;                    /* 1: m is the maximum of the captured scores as they are */
     int32_t mask_later;                /* 1: S was captured before its mask */
     int32_t alpha_one_at_start, alpha_one_first, alpha_none_first;
-    double s_natural, m_natural, m_start;
+    double s_natural, m_natural;
     double l_relative, l_tiny, l_tiny_global; /* of local formulas, and of the reference */
     double u_relative, u_tiny, u_tiny_global;
     double p_least; /* a smaller operand of P V counts as this; 0: as it is */
@@ -110,6 +110,7 @@ struct judge_numbers {
     int64_t by_key, by_tile;  /* where these begin in judge_work.scales */
     double natural, convert, start; /* of a score of 1; 1 where m's unit is another; m before the first key, natural */
     double max_begin, bound_begin, l_begin, l_error_begin; /* before the first key */
+    double m_begin, m_begin_loose;                         /* the same of a captured m, in its unit */
     double start_later;          /* `start` of a split behind the first, where no sink begins */
     int32_t has_sink, sink_last; /* sink_last: it joins l behind the last tile */
     double sink;
@@ -166,7 +167,7 @@ static inline int judge_columns(const struct judge_numbers *n)
 
 /* The same of a block that judges captured stages. */
 enum {
-    JUDGE_STAGE_NUMBERS = 17 /* of a row, see stages.cuh */,
+    JUDGE_STAGE_NUMBERS = 20 /* of a row, see stages.cuh */,
     JUDGE_BLOCK_BYTES = 4096 /* for what all threads read */
 };
 static inline size_t judge_stage_room_bytes(const struct judge_numbers *n)

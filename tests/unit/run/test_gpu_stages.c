@@ -176,6 +176,20 @@ static void test_early_scores(void **state)
                                          "shape.softcap", "2", "shape.causal", "bottom-right", NULL});
 }
 
+/* A sink that m and l begin with, in m's unit and converted to it; and one that joins at the end, of long rows too. */
+static void test_sinks(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "shape.heads", "2",          "shape.q_len", "20",           "shape.kv_len", "70", "shape.head_dim",
+        "64",          "shape.sink", "yes",         "shape.causal", "bottom-right", NULL};
+    expect_all("tests/terms/sink_start.cu", keys);
+    expect_all("tests/terms/sink_end.cu", keys);
+    expect_all("tests/terms/sink_end.cu",
+               (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4096", "shape.head_dim", "64", "shape.sink",
+                                     "yes", "shape.alibi", "yes", NULL});
+}
+
 /* Mistakes of every stage: of no q tile with one it is said that it is right, and of the others what the CPU says. */
 static void test_mistakes(void **state)
 {
@@ -190,6 +204,31 @@ static void test_mistakes(void **state)
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         const struct counts n = expect_same(scenarios[i], (const char *const[]){"shape.heads", "1", NULL});
         print_message("# %s: %d of %d, the CPU: %d\n", scenarios[i], n.good, n.slots, n.right);
+        assert_true(n.good < n.slots);
+        assert_int_equal(n.good, n.right);
+    }
+}
+
+/* The same in long rows, of S that is captured early, with a sink, and in kv tiles of another width. */
+static void test_more_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        const char *keys[15];
+    } of[] = {
+        {"scenarios/bugs/u-last-key-dropped.ini", {"shape.heads", "1", "shape.q_len", "20", "shape.kv_len", "4100"}},
+        {"tests/terms/sink_end.cu",
+         {"scenario.define", "S_AT=ASC_S_DOT MISTAKE=BIAS_OF_HEAD_0", "shape.heads", "2", "shape.q_len", "20",
+          "shape.kv_len", "70", "shape.head_dim", "64", "shape.bias", "per-head"}},
+        {DIR "/sink_end.cu",
+         {"shape.heads", "2", "shape.q_len", "20", "shape.kv_len", "350", "shape.head_dim", "64", "shape.sink",
+          "yes"}}};
+    judge_program_other_tiles(DIR, 96);
+    judge_program_must("sed -i 's/= __expf(p.sink.h. - /= 1.01f * __expf(p.sink[h] - /' " DIR "/attention.h");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const struct counts n = expect_same(of[i].kernel, of[i].keys);
+        print_message("# %s: %d of %d, the CPU: %d\n", of[i].kernel, n.good, n.slots, n.right);
         assert_true(n.good < n.slots);
         assert_int_equal(n.good, n.right);
     }
@@ -315,7 +354,9 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_long_rows),
                                        cmocka_unit_test(test_other_widths),
                                        cmocka_unit_test(test_early_scores),
+                                       cmocka_unit_test(test_sinks),
                                        cmocka_unit_test(test_mistakes),
+                                       cmocka_unit_test(test_more_mistakes),
                                        cmocka_unit_test(test_a_session),
                                        cmocka_unit_test(test_a_liar_is_not_believed),
                                        cmocka_unit_test(test_what_it_does_not_know)};
