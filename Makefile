@@ -281,7 +281,7 @@ build/libdebuggee_gpu.a: $(GPU_OBJ) $(DEBUGGEE_SRC:%.c=build/simt/%.o)
 build/libjansson.a: $(JANSSON)
 	$(Q)cp $< $@
 
-$(DEVICE): $(patsubst %,engine/gpu/%.c,device_main guardian driver copy_out) $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
+$(DEVICE): $(patsubst %,engine/gpu/%.c,device_main guardian driver copy_out kept_files) $(patsubst %,build/simt/engine/base/%.o,dtype tensor_core) | needs-build
 	@mkdir -p $(@D)
 	$(call say,LINK $@)
 	$(Q)$(COMPILE_SIMT) -MF $@.d -MT $@ $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lpthread -lm

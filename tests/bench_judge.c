@@ -105,7 +105,7 @@ static double judge_all(struct job *job, struct pool *pool, int bits, uint64_t *
     time_steps(job, pool, judge_step);
     const double ms = now_ms() - begin_ms;
     failed = failed || atomic_load(&job->judgement->n_done) != job->judgement->n_slots;
-    judgement_summarize(job->judgement, t, &summary);
+    judgement_summarize(job->judgement, t, NULL, &summary);
     *exact = summary.stage[asc_s].exact.n + summary.stage[asc_u].exact.n;
     judgement_free(job->judgement);
     return failed ? -1 : ms;

@@ -61,7 +61,7 @@ static int bench_map(void)
         judgement_note_statuses(j, t, slot);
     }
     atomic_store(&j->n_done, TILES);
-    j->complete = judgement_summarize(j, t, &j->summary) == 0;
+    j->complete = judgement_summarize(j, t, NULL, &j->summary) == 0;
     session_adopt_run(s, t, j);
     s->job.phase = PHASE_READY;
     for (int v = 0; v < 2; v++) {

@@ -3,6 +3,7 @@
 #include "engine/base/pass_fd.h"
 #include "engine/gpu/copy_out.h"
 #include "engine/gpu/driver.h"
+#include "engine/gpu/kept_files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static struct {
     uint64_t address; /* owned device memory; 0: none */
     size_t bytes;
     struct copy_room copies;
+    struct kept_files kept;
 } room;
 
 static int fail(struct guardian_answer *answer, const char *what, int status)
@@ -101,7 +103,7 @@ static void copy(const struct guardian_request *request, int fd, struct guardian
     }
     if (!sense)
         snprintf(answer->failure, sizeof answer->failure, "a request that makes no sense");
-    else
+    else if (!kept_files_fill(&room.kept, room.address, request->piece, request->n_parts, fd))
         copy_out(&room.copies, room.context, room.address, request->piece, request->n_parts, fd, answer->failure,
                  sizeof answer->failure);
 }
@@ -118,11 +120,15 @@ int guardian_serve(int device, int socket)
             take(&request, &answer);
         else if (!*answer.failure)
             copy(&request, fd, &answer);
+        const bool listens = send(socket, &answer, sizeof answer, MSG_NOSIGNAL) >= 0;
+        if (fd >= 0 && listens && !*answer.failure && request.op == GUARDIAN_COPY)
+            kept_files_add(&room.kept, fd); /* nobody waits for it */
         if (fd >= 0)
             close(fd);
-        if (send(socket, &answer, sizeof answer, MSG_NOSIGNAL) < 0)
+        if (!listens)
             break;
     }
+    kept_files_free(&room.kept);
     drop_room();
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define FILES 2
+#define FILES 10 /* as KEPT_FILES of kept_files.h */
 
 static struct pinned held[FILES]; /* the newest first; host NULL: none */
 

@@ -8,6 +8,7 @@
 #include "engine/oracle/likely.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include <string.h>
@@ -23,6 +24,12 @@ static bool has_stages(const struct oracle_case *c)
         if (!c->types || c->types[judge_channels[i]] != DTYPE_F32 || !values_captured(c, 0, judge_channels[i])->data)
             return false;
     return true;
+}
+
+static bool converts(const struct oracle_case *c)
+{
+    struct input_terms t;
+    return reference_input(c, asc_q, &t) || reference_input(c, asc_k, &t) || reference_input(c, asc_v, &t);
 }
 
 static bool has_input(const struct oracle_case *c, enum asc_channel ch, const struct matrix *input)
@@ -98,7 +105,8 @@ static bool knows_ways(const struct oracle_case *c)
 
 static bool has_room_captured(const struct oracle_case *c)
 {
-    const struct judge_numbers n = {.head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc};
+    const struct judge_numbers n = {
+        .head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc, .likely = likely_wanted(c)};
     return judge_stage_room_bytes(&n) <= JUDGE_ROOM_MAX;
 }
 
@@ -129,15 +137,16 @@ int judge_captured_exact(const struct oracle_case *c, enum asc_channel ch)
 struct judge_captured judge_captured_of(const struct oracle_case *c)
 {
     const double nothing = 0x1p-1000, factor = bound_p_factor(c), least = product_size(c->conventions.acc_u, nothing);
+    const bool at_sink = local_begins_at_sink(c, 0), l_begins = local_l_begin(c, 0) != 0; /* that is to be rescaled */
     struct judge_captured x = {.l_rounded = c->conventions.l_from == ASC_L_ROUNDED,
                                .l_cols = values_captured(c, 0, asc_l)->cols,
-                               .direct = c->conventions.s_unit == c->conventions.m_unit,
-                               .alpha_one_at_start = c->conventions.alpha_first == ASC_ALPHA_ONE,
-                               .alpha_one_first = c->conventions.alpha_first == ASC_ALPHA_ONE_FIRST,
-                               .alpha_none_first = c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST,
-                               .s_natural = values_natural_s(c),
+                               .direct = c->conventions.s_unit == c->conventions.m_unit && !values_natural_later(c),
+                               .mask_later = values_mask_later(c),
+                               .alpha_one_at_start = c->conventions.alpha_first == ASC_ALPHA_ONE && !at_sink,
+                               .alpha_one_first = c->conventions.alpha_first == ASC_ALPHA_ONE_FIRST && !l_begins,
+                               .alpha_none_first = c->conventions.alpha_first == ASC_ALPHA_NONE_FIRST && !l_begins,
+                               .s_natural = values_natural_later(c) ? 1 : values_natural_s(c),
                                .m_natural = values_natural_m(c),
-                               .m_start = local_m_begin(c, 0),
                                .l_relative = bound_sum(c->bc),
                                .l_tiny = (c->bc + 2) * BOUND_TINY,
                                .l_tiny_global = fmax(1, factor) * c->bc * BOUND_TINY,
@@ -184,7 +193,7 @@ bool judge_captured_whole(const struct oracle_case *c)
         whole += !schedule_masked(c, kv);
     for (int i = 0; i < c->n_visited; i++) {
         const int kv = c->order[i];
-        if (schedule_masked(c, kv) || !padding_hides(&c->s_padding[kv], -INFINITY) ||
+        if (schedule_masked(c, kv) || (!values_mask_later(c) && !padding_hides(&c->s_padding[kv], -INFINITY)) ||
             !padding_hides(&c->p_padding[kv], 0) || !padding_is_finite(&c->v_padding[kv]))
             return false;
     }

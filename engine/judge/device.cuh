@@ -62,42 +62,74 @@ static unsigned char *arena_take(struct arena *a, size_t bytes)
     return at;
 }
 
-template <int W, int PASSES>
-static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
+/* Of the sequences some may have rows so long that more of them is known. */
+static size_t room_bytes(const struct judge_numbers *numbers, int64_t n, int columns)
 {
-    const size_t bytes = judge_room_bytes(first, W);
+    size_t most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = judge_room_bytes(&numbers[i], columns) > most ? judge_room_bytes(&numbers[i], columns) : most;
+    return most;
+}
+
+template <int W, int PASSES, bool MORE>
+static cudaError_t launch_rows(const struct judge_arrays &arrays, size_t bytes, int64_t blocks)
+{
     cudaError_t error =
-        cudaFuncSetAttribute(judge_rows<W, PASSES>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        cudaFuncSetAttribute(judge_rows<W, PASSES, MORE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    LAUNCH((judge_rows<W, PASSES>), judge_arrays, (unsigned)blocks, bytes, NULL, arrays);
+    LAUNCH((judge_rows<W, PASSES, MORE>), judge_arrays, (unsigned)blocks, bytes, NULL, arrays);
     return cudaGetLastError();
+}
+
+template <int W, int PASSES>
+static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *numbers, int64_t n,
+                          int64_t blocks)
+{
+    const size_t bytes = room_bytes(numbers, n, W);
+    return numbers->more ? launch_rows<W, PASSES, true>(arrays, bytes, blocks)
+                         : launch_rows<W, PASSES, false>(arrays, bytes, blocks);
 }
 
 /* Rows are as long in all heads: the first one's numbers say it. */
-static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t blocks)
+static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t n,
+                              int64_t blocks)
 {
     switch (judge_columns(first)) {
     case 64:
-        return launch<64, 1>(arrays, first, blocks);
+        return launch<64, 1>(arrays, first, n, blocks);
     case 128:
-        return launch<128, 1>(arrays, first, blocks);
+        return launch<128, 1>(arrays, first, n, blocks);
     default:
-        return first->head_dim_v <= 256 ? launch<256, 1>(arrays, first, blocks) : launch<256, 2>(arrays, first, blocks);
+        return first->head_dim_v <= 256 ? launch<256, 1>(arrays, first, n, blocks)
+                                        : launch<256, 2>(arrays, first, n, blocks);
     }
 }
 
-template <int W, int PASSES>
-static cudaError_t launch_stages(const struct judge_stage_arrays &arrays, const struct judge_numbers *first,
-                                 int64_t blocks, cudaStream_t stream)
+template <int W, int PASSES, bool LONG>
+static cudaError_t launch_stages_of(const struct judge_stage_arrays &arrays, size_t bytes, int64_t blocks,
+                                    cudaStream_t stream)
 {
-    const size_t bytes = judge_stage_room_bytes(first);
     cudaError_t error =
-        cudaFuncSetAttribute(judge_stages<W, PASSES>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        cudaFuncSetAttribute(judge_stages<W, PASSES, LONG>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    LAUNCH((judge_stages<W, PASSES>), judge_stage_arrays, (unsigned)blocks, bytes, stream, arrays);
+    LAUNCH((judge_stages<W, PASSES, LONG>), judge_stage_arrays, (unsigned)blocks, bytes, stream, arrays);
     return cudaGetLastError();
+}
+
+template <int W, int PASSES>
+static cudaError_t launch_stages(const struct judge_stage_arrays &arrays, const struct judge_numbers *numbers,
+                                 int64_t n, int64_t blocks, cudaStream_t stream)
+{
+    bool any_long = false;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n; i++) {
+        any_long |= numbers[i].likely != 0;
+        bytes = judge_stage_room_bytes(&numbers[i]) > bytes ? judge_stage_room_bytes(&numbers[i]) : bytes;
+    }
+    return any_long ? launch_stages_of<W, PASSES, true>(arrays, bytes, blocks, stream)
+                    : launch_stages_of<W, PASSES, false>(arrays, bytes, blocks, stream);
 }
 
 /* Of captured stages: parts of verdicts, and samples. */
@@ -112,16 +144,16 @@ static size_t samples_bytes(const struct judge_work *w)
 }
 
 static cudaError_t launch_any_stages(const struct judge_stage_arrays &arrays, const struct judge_numbers *first,
-                                     int64_t blocks, cudaStream_t stream)
+                                     int64_t n, int64_t blocks, cudaStream_t stream)
 {
     switch (judge_columns(first)) {
     case 64:
-        return launch_stages<64, 1>(arrays, first, blocks, stream);
+        return launch_stages<64, 1>(arrays, first, n, blocks, stream);
     case 128:
-        return launch_stages<128, 1>(arrays, first, blocks, stream);
+        return launch_stages<128, 1>(arrays, first, n, blocks, stream);
     default:
-        return first->head_dim_v <= 256 ? launch_stages<256, 1>(arrays, first, blocks, stream)
-                                        : launch_stages<256, 2>(arrays, first, blocks, stream);
+        return first->head_dim_v <= 256 ? launch_stages<256, 1>(arrays, first, n, blocks, stream)
+                                        : launch_stages<256, 2>(arrays, first, n, blocks, stream);
     }
 }
 
@@ -161,7 +193,7 @@ static cudaError_t judge_pieces(const struct judge_work *w, struct arena *arena,
         if (a < b)
             error = copy_slots(w, slots, a, b, trace, tensors, stream);
         if (a < b && !error)
-            error = launch_any_stages(arrays, first, end - begin, stream);
+            error = launch_any_stages(arrays, first, w->n_numbers, end - begin, stream);
         arrays.base.blocks += end - begin;
         a = b;
         begin = end;
@@ -179,6 +211,7 @@ static cudaError_t judge_captured(const struct judge_work *w, struct arena *aren
     arrays.captured = w->captured;
     arrays.slots = (const struct judge_slot *)(work + w->slots);
     arrays.orders = (const int32_t *)(work + w->orders);
+    arrays.rows = base.rows;
     arrays.parts = (struct judge_part *)arena_take(arena, parts_bytes(w));
     arrays.samples = (double *)arena_take(arena, samples_bytes(w));
     if ((error = cudaMemset(arrays.parts, 0, parts_bytes(w))) ||
@@ -217,6 +250,9 @@ static cudaError_t judge(struct arena *arena, struct judge_work *w, const unsign
     arrays.scales = (const double *)(work + w->scales);
     memcpy(arrays.stride, w->stride, sizeof arrays.stride);
     arrays.tensors = tensors - w->begin;
+    for (int i = 0; i < 3; i++)
+        arrays.input[i] = i < 2 && w->turned_bytes[i] ? work : arrays.tensors;
+    arrays.orders = (const int32_t *)(work + w->orders);
     arrays.tiles = (const struct judge_tile *)(work + w->tiles);
     arrays.ranges = (const struct judge_range *)(work + w->ranges);
     arrays.blocks = (const struct judge_block *)(work + w->blocks);
@@ -226,7 +262,7 @@ static cudaError_t judge(struct arena *arena, struct judge_work *w, const unsign
     arrays.rows = (struct judge_row *)(work + w->rows);
     arrays.values = w->n_values ? (struct judge_value *)(work + w->values) : NULL;
     error = w->n_verdicts ? judge_captured(w, arena, arrays, trace, work, tensors - w->begin)
-                          : launch_any(arrays, first, w->n_blocks);
+                          : launch_any(arrays, first, w->n_numbers, w->n_blocks);
     if (error)
         return error;
     return cudaMemcpy((unsigned char *)w + written, work + written, bytes - written, cudaMemcpyDeviceToHost);

@@ -87,10 +87,12 @@ static bool is_whole(const struct judge_work *w, const struct mapping *work, con
            lies_within(work->bytes, w->tiles, w->n_tiles, sizeof(struct judge_tile)) &&
            lies_within(work->bytes, w->ranges, w->n_rows, sizeof(struct judge_range)) &&
            lies_within(work->bytes, w->blocks, w->n_blocks, sizeof(struct judge_block)) &&
-           lies_within(work->bytes, w->rows, w->n_verdicts ? 0 : w->n_rows, sizeof(struct judge_row)) &&
+           lies_within(work->bytes, w->rows, w->n_rows, sizeof(struct judge_row)) &&
            lies_within(work->bytes, w->skips, w->n_skips, 1) &&
            lies_within(work->bytes, w->values, w->n_values, sizeof(struct judge_value)) &&
            lies_within(work->bytes, w->slots, w->n_verdicts ? w->n_tiles : 0, sizeof(struct judge_slot)) &&
+           lies_within(work->bytes, w->turned[0], w->turned_bytes[0], 1) &&
+           lies_within(work->bytes, w->turned[1], w->turned_bytes[1], 1) &&
            lies_within(work->bytes, w->orders, w->n_orders, sizeof(int32_t)) &&
            lies_within(work->bytes, w->verdicts, w->n_verdicts, sizeof(struct judge_verdict)) &&
            lies_within(trace->bytes, w->begin, w->end - w->begin, 1) &&
@@ -108,8 +110,9 @@ static const char *work(struct arena *arena, const struct mapping &work, const s
     return error ? cudaGetErrorString(error) : NULL;
 }
 
-/* Traces whose memory stays pinned: a run's, and those of the runs before, whose memory the next ones take. */
-enum { TRACES = 4 };
+/* Traces whose memory stays pinned: a run's, and those of the runs before, whose memory the next ones take; as many as
+   KEPT_FILES of gpu/kept_files.h. */
+enum { TRACES = 10 };
 
 /* NULL, or why not. Of memory that cannot be pinned the copy takes longer. */
 static const char *keep(const char *path, struct mapping traces[TRACES], int *which)
@@ -123,6 +126,9 @@ static const char *keep(const char *path, struct mapping traces[TRACES], int *wh
             *which = i;
             return NULL;
         }
+    for (int i = 0; i < TRACES; i++) /* those of another size are of a shape that is gone */
+        if (traces[i].at && traces[i].bytes != (size_t)status.st_size)
+            unmap(&traces[i]);
     *which = (*which + 1) % TRACES;
     struct mapping *to = &traces[*which];
     unmap(to);

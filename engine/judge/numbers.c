@@ -11,6 +11,7 @@
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/oracle/weight.h"
+#include <stdlib.h>
 #include <string.h>
 
 const struct judge_feature judge_features[] = {
@@ -30,13 +31,7 @@ static bool is_float(enum dtype t)
 
 static bool is_known(enum dtype t)
 {
-    return is_float(t) || (dtype_is_code(t) && t != DTYPE_E2M1);
-}
-
-static bool converts(const struct oracle_case *c, enum asc_channel ch, enum dtype t)
-{
-    const int used = values_type(c, ch);
-    return used >= 0 && used != (int)t && used != DTYPE_F32 && codes_use(c, ch) != CODES_RAW;
+    return is_float(t) || dtype_is_code(t);
 }
 
 /* Whether each row sees some key, and the tiles that hold one are neighbors: so it is without a mask of bytes, whose
@@ -51,9 +46,41 @@ static bool sees_ranges(const struct oracle_case *c)
     return true;
 }
 
+static struct judge_input input_of(const struct oracle_case *c, enum asc_channel ch)
+{
+    const struct coding *coding = codes_of(c, ch);
+    const bool turned = c->rope.kind != 0 && ch != asc_v, descaled = codes_use(c, ch) == CODES_DESCALED;
+    struct judge_input x = {.turned = turned ? c->rope.dim : 0,
+                            .descaled = descaled,
+                            .roundings = codes_roundings(coding),
+                            .rows = coding->rows,
+                            .dims = coding->dims,
+                            .parts = coding->parts,
+                            .turned_share = rope_loose_share((double)c->conventions.rope_error)};
+    int32_t pair[2];
+    asc_rope_pair(c->rope.kind, c->rope.dim, 0, pair);
+    x.apart = pair[1] - pair[0];
+    /* What a code becomes, and what is turned, is never one number (codes_load()). */
+    x.lossy = reference_input(c, ch, &x.terms) || turned || descaled;
+    return x;
+}
+
+static void take_inputs(const struct oracle_case *c, struct judge_numbers *n)
+{
+    static const enum asc_channel of[] = {asc_q, asc_k, asc_v};
+    for (int i = 0; i < 3; i++) {
+        n->input[i] = input_of(c, of[i]);
+        n->more |= n->input[i].lossy;
+    }
+    n->splits = c->kv_splits > 1 ? schedule_splits(c) : 0;
+    n->more |= n->splits > 0;
+}
+
 static bool has_room(const struct oracle_case *c)
 {
-    const struct judge_numbers n = {.head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc};
+    struct judge_numbers n = {
+        .head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc, .likely = likely_wanted(c)};
+    take_inputs(c, &n);
     return c->head_dim <= 512 && c->head_dim_v <= 512 && judge_room_bytes(&n, judge_columns(&n)) <= JUDGE_ROOM_MAX;
 }
 
@@ -81,14 +108,17 @@ static void take_bins(double unit, double half_tiny, struct judge_numbers *n)
 struct judge_numbers judge_numbers_of(const struct oracle_case *c)
 {
     const double nothing = 0x1p-1000;
-    const bool products = !(c->softcap > 0) && !bias_terms(c); /* nothing else makes a score err */
+    struct judge_numbers inputs = {0};
+    take_inputs(c, &inputs);
+    /* Nothing else makes a score err. */
+    const bool products = !(c->softcap > 0) && !bias_terms(c) && !inputs.input[0].lossy && !inputs.input[1].lossy;
     const bool at_sink = local_begins_at_sink(c, 0);
     struct judge_numbers n = {.head_dim = c->head_dim,
                               .head_dim_v = c->head_dim_v,
                               .bc = c->bc,
                               .type = {(int)c->in_q.dtype, (int)c->in_k.dtype, (int)c->in_v.dtype, c->o_dtype},
                               .likely = likely_wanted(c),
-                              .noise = likely_wanted(c) && products,
+                              .noise = likely_wanted(c) && products && !inputs.input[2].lossy && !inputs.splits,
                               .lanes = c->conventions.l_lanes,
                               .roundings = reference_added_keys(c) + 6,
                               .factor = values_factor(c->conventions.s_unit, c->scale),
@@ -107,8 +137,11 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
                               .natural = values_natural_later(c) ? 1 : values_natural_s(c),
                               .convert = c->conventions.s_unit != c->conventions.m_unit || values_natural_later(c),
                               .start = local_m_begin(c, 0) * values_natural_m(c),
+                              .start_later = local_m_begin(c, 1) * values_natural_m(c),
                               .max_begin = at_sink ? c->sink : -INFINITY,
                               .bound_begin = local_m_begin_loose(c, 0) * fabs(values_natural_m(c)),
+                              .m_begin = local_m_begin(c, 0),
+                              .m_begin_loose = local_m_begin_loose(c, 0),
                               .l_begin = local_l_begin(c, 0),
                               .has_sink = c->has_sink,
                               .sink_last = merge_sink_comes_last(c),
@@ -129,6 +162,9 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     enum dtype t;
     double unit = 0;
     double half_tiny = 0;
+    memcpy(n.input, inputs.input, sizeof n.input);
+    n.more = inputs.more;
+    n.splits = inputs.splits;
     n.l_error_begin = n.l_begin * bound_expm1(n.bound_begin);
     n.has_lse = lse->data != NULL;
     n.lse_type = n.has_lse ? (int)lse->dtype : DTYPE_F32;
@@ -159,6 +195,25 @@ void judge_scale_keys(const struct oracle_case *c, double *by_key, double *by_ti
         by_tile[kv] = codes_v_times(c, kv * c->bc);
 }
 
+int64_t judge_scale_codes_room(const struct oracle_case *c)
+{
+    int64_t n = 0;
+    for (enum asc_channel ch = asc_q; ch <= asc_v; ch++)
+        n += codes_use(c, ch) == CODES_DESCALED ? (int64_t)codes_of(c, ch)->groups * codes_of(c, ch)->parts : 0;
+    return n;
+}
+
+void judge_scale_codes(const struct oracle_case *c, int64_t at, double *scales, struct judge_numbers *n)
+{
+    static const enum asc_channel of[] = {asc_q, asc_k, asc_v};
+    for (int i = 0; i < 3; i++) {
+        const struct coding *coding = codes_of(c, of[i]);
+        n->input[i].scales = at;
+        for (int k = 0; n->input[i].descaled && k < coding->groups * coding->parts; k++)
+            scales[at++] = (double)coding->scale[k] * (double)coding->tensor;
+    }
+}
+
 double judge_scale_rows(const struct oracle_case *c, double *by_row)
 {
     double largest = 1;
@@ -168,8 +223,30 @@ double judge_scale_rows(const struct oracle_case *c, double *by_row)
     return largest;
 }
 
-void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
-                    unsigned char *skips)
+/* The kv tiles of each split that hold something, one split after the other. -1: no memory. */
+static int list_splits(const struct oracle_case *c, int32_t *orders)
+{
+    struct schedule_lists lists;
+    int *room = calloc(schedule_lists_room(c), sizeof *room);
+    int n = 0;
+    if (!room)
+        return -1;
+    schedule_lists_make(c, room, &lists);
+    for (int split = 0; split < lists.splits; split++) {
+        int32_t begins = split ? JUDGE_BEGINS : 0;
+        for (int kv = lists.first_tile[split]; kv >= 0; kv = lists.next_tile[kv]) {
+            if (schedule_masked(c, kv))
+                continue;
+            orders[n++] = kv | begins;
+            begins = 0;
+        }
+    }
+    free(room);
+    return n;
+}
+
+int judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct judge_range *ranges,
+                   unsigned char *skips, int32_t *orders)
 {
     int first = c->kv_len;
     int last = 0;
@@ -181,6 +258,7 @@ void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct
     }
     tile->rows = c->in_q.rows;
     tile->keys = c->kv_len;
+    tile->first_row = c->q_tile * c->br;
     tile->diagonal = schedule_diagonal(c, 0);
     tile->first = first / c->bc;
     tile->last = (last - 1) / c->bc;
@@ -189,4 +267,8 @@ void judge_tiles_of(const struct oracle_case *c, struct judge_tile *tile, struct
         skips[kv - tile->first] = schedule_masked(c, kv);
         tile->visits -= schedule_masked(c, kv);
     }
+    const int listed = orders ? list_splits(c, orders) : 0;
+    if (orders)
+        tile->visits = listed;
+    return listed < 0 ? -1 : 0;
 }

@@ -4,282 +4,7 @@
 #ifndef JUDGE_ROWS_CUH
 #define JUDGE_ROWS_CUH
 
-#include "engine/judge/work.h"
-
-enum { THREADS = JUDGE_THREADS, ROWS = JUDGE_ROWS, SHARE = THREADS / ROWS /* threads to a row's weights */ };
-
-/* Where a launch finds its work in device memory. */
-struct judge_arrays {
-    const struct judge_numbers *numbers;
-    const float *code;    /* [3][256] */
-    const double *scales; /* NULL: there are none */
-    int64_t stride[4];
-    const unsigned char *tensors; /* of the trace's file; `begin` of it has been taken off */
-    const struct judge_tile *tiles;
-    const struct judge_range *ranges;
-    const struct judge_block *blocks;
-    const unsigned char *skips; /* NULL: there is no mask of bytes */
-    int64_t mask_stride, bias_stride;
-    struct judge_row *rows;
-    struct judge_value *values; /* NULL: nobody asks */
-};
-
-/* Arrays of a block in shared memory, in doubles; W: bc. */
-struct judge_room {
-    double *q;                              /* [ROWS][D] */
-    double *score, *loose, *weight, *error; /* [ROWS][W] */
-    double *fixed, *variance, *more;        /* [ROWS][W] */
-    double *bins;                           /* [ROWS][JUDGE_BINS] */
-    double *row;                            /* [ROWS][ROW_NUMBERS] */
-    double *most;                           /* [THREADS / 32] */
-    float *size_q;                          /* [ROWS][D] */
-    float *w, *e, *f, *v;                   /* [ROWS][W] narrowed; they lie where score and loose were */
-    float *tile;                            /* [W][the longer row + 1] of K or V */
-};
-
-static __device__ struct judge_room judge_room_at(double *at, const struct judge_numbers *n)
-{
-    const int D = n->head_dim, W = n->bc;
-    struct judge_room x;
-    x.q = at, at += ROWS * D;
-    x.score = at, at += ROWS * W;
-    x.loose = at, at += ROWS * W;
-    x.weight = at, at += ROWS * W;
-    x.error = at, at += ROWS * W;
-    x.fixed = at, at += ROWS * W;
-    x.variance = at, at += ROWS * W;
-    x.more = at, at += ROWS * W;
-    x.bins = at, at += ROWS * JUDGE_BINS;
-    x.row = at, at += ROWS * ROW_NUMBERS;
-    x.most = at, at += THREADS / 32;
-    x.size_q = (float *)at;
-    x.tile = x.size_q + ROWS * D;
-    x.w = (float *)x.score;
-    x.e = x.w + ROWS * W;
-    x.f = x.e + ROWS * W;
-    x.v = x.f + ROWS * W;
-    return x;
-}
-
-/* code_is: what each of 256 codes is; read where the type is one of codes. */
-static __device__ double judge_load(int type, const float *code_is, const unsigned char *data, int64_t i)
-{
-    if (type == DTYPE_F32)
-        return (double)((const float *)data)[i];
-    if (type != DTYPE_F16 && type != DTYPE_BF16)
-        return (double)code_is[data[i]];
-    const uint16_t code = ((const uint16_t *)data)[i];
-    if (type == DTYPE_BF16)
-        return (double)format_f32_of((uint32_t)code << 16);
-    /* The exponent of a half moved to its place in f32 is short by 112; a subnormal one comes out normal. */
-    const uint32_t sign = (uint32_t)(code & 0x8000u) << 16, magnitude = (uint32_t)(code & 0x7FFFu) << 13;
-    const float x = format_f32_of(magnitude) * 0x1p112f;
-    return (double)format_f32_of(sign | format_f32_bits(x) | (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0));
-}
-
-static __device__ double judge_round(int type, double x)
-{
-    return type == DTYPE_F16    ? formula_round(x, 11, -14, 65504)
-           : type == DTYPE_BF16 ? formula_round(x, 8, -126, 0x1.FEp127)
-                                : (double)(float)x;
-}
-
-/* The power of two at or below the largest, which is finite. */
-static __device__ double judge_unit(double largest)
-{
-    const uint64_t exponent = format_f64_bits(largest) >> 52;
-    return format_f64_of((exponent ? exponent : 1) << 52);
-}
-
-static __device__ double judge_size(double x, double least)
-{
-    const double size = fabs(x);
-    return size > 0 && size < least ? least : size;
-}
-
-/* The largest of the threads that share a row. */
-static __device__ double judge_row_most(double x)
-{
-    for (int flip = SHARE / 2; flip > 0; flip /= 2)
-        x = fmax(x, __shfl_xor_sync(0xffffffffu, x, flip));
-    return x;
-}
-
-static __device__ double judge_block_most(double x, double *room)
-{
-    for (int flip = 16; flip > 0; flip /= 2)
-        x = fmax(x, __shfl_xor_sync(0xffffffffu, x, flip));
-    __syncthreads();
-    if (threadIdx.x % 32 == 0)
-        room[threadIdx.x / 32] = x;
-    __syncthreads();
-    for (int i = 0; i < THREADS / 32; i++)
-        x = fmax(x, room[i]);
-    return x;
-}
-
-/* As vector_sum() of base/vector.h adds: four at a time, then what is left. */
-static __device__ double judge_sum(const double *x, int n)
-{
-    double sum[4] = {0, 0, 0, 0}, rest = 0;
-    int i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int j = 0; j < 4; j++)
-            sum[j] += x[i + j];
-    for (; i < n; i++)
-        rest += x[i];
-    double all = 0;
-    for (int j = 0; j < 4; j++)
-        all += sum[j];
-    return all + rest;
-}
-
-/* A tile of K or V as f32, which holds every number of the types; the largest magnitude, sizes at least `least`.
-   Infinite where one is no finite number. */
-static __device__ double judge_load_tile(const struct judge_arrays &work, int type, int operand, int64_t at, int first,
-                                         int cols, int dim, double least, const struct judge_room &room)
-{
-    const int64_t stride = work.stride[operand];
-    const unsigned char *data = work.tensors + at;
-    double most = 0;
-    for (int i = threadIdx.x; i < cols * dim; i += THREADS) {
-        const int row = i / dim, d = i % dim;
-        const double x = judge_load(type, work.code + 256 * operand, data, (first + row) * stride + d),
-                     size = judge_size(x, least);
-        room.tile[row * (dim + 1) + d] = (float)x;
-        most = size <= DBL_MAX ? fmax(most, size) : (double)INFINITY;
-    }
-    return judge_block_most(most, room.most);
-}
-
-/* What all threads of a row know of it. */
-struct judge_state {
-    double max, max_bound, frame, sum, sum_error, turned, l, l_variance, squares;
-    double unit_q;
-    int first, last, keys;
-    bool open;
-};
-
-/* The bias of a row of the q tile and a key, bias_at(); *size: the sum of the terms' magnitudes. */
-static __device__ double judge_bias(const struct judge_numbers &n, const struct judge_arrays &work,
-                                    const struct judge_tile &tile, int row, int key, double *size)
-{
-    double sum = 0;
-    *size = 0;
-    if (n.slope != 0) {
-        sum = n.slope * (n.columns ? (double)key : -fabs((double)(tile.diagonal + row - key)));
-        *size = fabs(sum);
-    }
-    if (work.bias_stride) {
-        const double x = (double)((const float *)(work.tensors + tile.bias))[row * work.bias_stride + key];
-        sum += x;
-        *size += fabs(x);
-    }
-    return sum;
-}
-
-/* What m and P read of a product of row `row` of the q tile and key `key`: local_score(), then local_see_scores(). */
-static __device__ void judge_score(const struct judge_numbers &n, const struct judge_arrays &work,
-                                   const struct judge_tile &tile, int row, int key, double tiny, double *score,
-                                   double *bound)
-{
-    double x = *score, off = *bound, size = 0;
-    const bool biased = n.bias_terms > 0, capped = n.cap > 0;
-    const double bias = biased ? judge_bias(n, work, tile, row, key, &size) : 0;
-    if (n.scaled) {
-        const double by = work.scales[tile.by_row + row] * work.scales[n.by_key + key];
-        x *= by;
-        off *= by;
-    }
-    if (capped && !n.cap_later) {
-        off *= n.before;
-        x = score_capped(n.cap, n.tanh_error, x * n.before, &off) / n.after;
-        off = off / n.after;
-    }
-    if (biased && !n.bias_later)
-        x = score_biased(x, bias, size, n.bias_terms, n.after, &off);
-    off += tiny;
-    if (biased && !n.bias_later && bias == -(double)INFINITY)
-        off = 0;
-    if ((n.cap_later || n.bias_later) && fabs(x) <= DBL_MAX) {
-        x *= n.after;
-        off = off * n.after + n.folded_lse * fabs(x);
-        if (n.cap_later)
-            x = score_capped(n.cap, n.tanh_error, x, &off);
-        if (n.bias_later && biased)
-            x = score_biased(x, bias, size, n.bias_terms, 1, &off);
-    }
-    *score = x;
-    *bound = off;
-}
-
-/* Scores of the tile and their bounds: every thread one column of EACH rows. row: of the q tile, the block's first. */
-template <int EACH>
-static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_arrays &work,
-                                    const struct judge_tile &tile, int row, int key, const struct judge_room &room,
-                                    double unit, double tiny, int cols)
-{
-    enum { WIDE = ROWS * EACH, GROUPS = THREADS / WIDE };
-    const int D = n.head_dim, col = threadIdx.x % WIDE, first = threadIdx.x / WIDE;
-    const double scale = 1 / unit;
-    double sums[EACH];
-    float sizes[EACH];
-    if (col >= cols)
-        return;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
-        sums[i] = 0, sizes[i] = 0;
-    for (int d = 0; d < D; d++) {
-        const double k = (double)room.tile[col * (D + 1) + d];
-        const float size = magnitude_narrow(judge_size(k, n.score_least), scale);
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int at = (first + i * GROUPS) * D + d;
-            sums[i] = fma(room.q[at], k, sums[i]);
-            sizes[i] = fmaf(room.size_q[at], size, sizes[i]);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const int r = first + i * GROUPS;
-        const double grown = n.score_grown * magnitude_grown(unit * room.row[r * ROW_NUMBERS + ROW_W], D);
-        double score = n.factor * sums[i], loose = ((double)sizes[i] + magnitude_lost(D)) * grown;
-        if (row + r < tile.rows)
-            judge_score(n, work, tile, row + r, key + col, tiny, &score, &loose);
-        room.score[r * n.bc + col] = score;
-        room.loose[r * n.bc + col] = loose;
-    }
-}
-
-/* What the scales of codes may make of a small number: of the rows of the q tile and the keys of this tile. */
-static __device__ double judge_tiny(const struct judge_numbers &n, const struct judge_arrays &work,
-                                    const struct judge_tile &tile, int key, int cols)
-{
-    double row = 1, col = 1;
-    if (n.scaled) {
-        row = tile.largest_by_row;
-        for (int i = 0; i < cols; i++)
-            col = fmax(col, work.scales[n.by_key + key + i]);
-    }
-    return n.score_tiny * fmax(1.0, fabs(n.factor) * (row * col));
-}
-
-static __device__ void judge_scores_of(const struct judge_numbers &n, const struct judge_arrays &work,
-                                       const struct judge_tile &tile, int row, int key, const struct judge_room &room,
-                                       double unit, int cols)
-{
-    const double tiny = judge_tiny(n, work, tile, key, cols);
-    switch (n.bc) {
-    case 16:
-        return judge_scores<1>(n, work, tile, row, key, room, unit, tiny, cols);
-    case 32:
-        return judge_scores<2>(n, work, tile, row, key, room, unit, tiny, cols);
-    case 64:
-        return judge_scores<4>(n, work, tile, row, key, room, unit, tiny, cols);
-    default: /* of 128 */
-        return judge_scores<8>(n, work, tile, row, key, room, unit, tiny, cols);
-    }
-}
+#include "engine/judge/merge.cuh"
 
 /* Maximum, weights and the sum of a row over one tile: reference_tile() but for U. */
 static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room,
@@ -310,7 +35,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     const double max_prev = s->max, frame_prev = s->frame;
     s->max = fmax(s->max, judge_row_most(top) * n.natural);
     s->max_bound = fmax(s->max_bound, judge_row_most(top_bound) * n.natural);
-    s->frame = fmax(s->max, n.start);
+    s->frame = fmax(s->max, s->start);
     const double shift = s->max == -INFINITY ? 1 : exp_lane(fmax(s->max - s->frame, -FRAME_ABOVE));
     double decay, decay_error;
     step_decay(e, max_prev, s->max, frame_prev, s->frame, &decay, &decay_error);
@@ -373,18 +98,8 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
         const double reach = sum + err;
         if (most_decay != 1)
             s->squares *= most_decay * most_decay;
-        if (lane == 0) {
-            const double per_unit = p_unit > 0 ? 1 / p_unit : 0;
-            for (int i = 0; most_decay != 1 && i < JUDGE_BINS; i++)
-                bins[i] *= most_decay;
-            for (int i = 0; i < cols; i++) {
-                const double w = weight[i], p = w * per_unit;
-                if (!(w > 0) || !(fabs(p) <= DBL_MAX))
-                    continue;
-                bins[likely_bin(p, n.bin_bits, n.bin_least, JUDGE_BINS)] += w;
-                s->squares += w * w;
-            }
-        }
+        if (lane == 0)
+            judge_deal_weights(n, weight, cols, p_unit, most_decay, bins, &s->squares);
         s->squares = __shfl_sync(0xffffffffu, s->squares, base);
         s->l = most_decay * s->l + moved - less + l_more;
         s->l_variance =
@@ -435,36 +150,41 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     __syncthreads();
 }
 
-/* An element of U as far as the tiles have come. */
-struct judge_element {
-    double sum, error;
-    struct likely_value likely;
+/* What 1 of the narrowed magnitudes of V stands for, of their squares, and of what they have beyond V. */
+struct judge_units {
+    double v, vv, more;
 };
 
 /* P V of one column and EACH rows, from `row` on in steps, added to what there was. */
-template <int EACH>
-static __device__ void judge_values(const struct judge_numbers &n, const struct judge_room &room, int d, int row,
-                                    int step, int cols, double times, double unit_v, double unit_vv,
-                                    struct judge_element *u, double *top)
+template <int EACH, bool MORE>
+static __device__ void judge_values(const struct judge_numbers &n, const double *scales, const struct judge_room &room,
+                                    int d, int row, int step, int key, int cols, double times,
+                                    const struct judge_units &units, struct judge_element *u, double *top)
 {
     const int W = n.bc, dim = n.head_dim_v;
-    const double scale = 1 / unit_v, scale_vv = 1 / unit_vv;
+    const double unit_v = units.v, unit_vv = units.vv, scale = 1 / unit_v, scale_vv = 1 / unit_vv;
+    const double scale_more = MORE ? 1 / units.more : 0;
     double product[EACH];
-    float w[EACH], e[EACH], f[EACH], v[EACH];
+    float w[EACH], e[EACH], f[EACH], v[EACH], more[MORE ? EACH : 1];
 #pragma unroll
     for (int i = 0; i < EACH; i++)
-        product[i] = 0, w[i] = e[i] = f[i] = v[i] = 0;
+        product[i] = 0, w[i] = e[i] = f[i] = v[i] = more[MORE ? i : 0] = 0;
     for (int k = 0; k < cols; k++) {
-        const double x = (double)room.tile[k * (dim + 1) + d];
-        const float size = magnitude_narrow(x, scale);
-        const float square = n.likely ? magnitude_narrow(x * x, scale_vv) : 0;
-        *top = fmax(*top, fabs(x) * times);
+        const float *value = room.tile + k * (dim + 1);
+        const double x = MORE ? judge_taken(scales, n.input[2], value, key + k, d) : (double)value[d];
+        const double most = MORE ? judge_most(n.input[2], value, d, x) : x;
+        const float size = magnitude_narrow(most, scale);
+        const float square = n.likely ? magnitude_narrow(most * most, scale_vv) : 0;
+        const float beyond = MORE ? magnitude_narrow(most - fabs(x), scale_more) : 0;
+        *top = fmax(*top, fabs(most) * times);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int at = (row + i * step) * W + k;
             product[i] = fma(room.weight[at], x, product[i]);
             w[i] = fmaf(room.w[at], size, w[i]);
             e[i] = fmaf(room.e[at], size, e[i]);
+            if (MORE)
+                more[MORE ? i : 0] = fmaf(room.w[at], beyond, more[MORE ? i : 0]);
             if (n.likely) {
                 f[i] = fmaf(room.f[at], size, f[i]);
                 v[i] = fmaf(room.v[at], square, v[i]);
@@ -479,9 +199,12 @@ static __device__ void judge_values(const struct judge_numbers &n, const struct 
         const double size = ((double)w[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_W], cols) * times);
         const double of_tile = times * product[i];
         double moved, reach;
-        sum_element(&terms, of_tile, size,
-                    ((double)e[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_E], cols) * times), 0, &u[i].sum,
-                    &u[i].error, &moved, &reach);
+        sum_element(
+            &terms, of_tile, size, ((double)e[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_E], cols) * times),
+            MORE && n.input[2].lossy ? ((double)more[MORE ? i : 0] + lost) *
+                                           (times * BOUND_SLACK * magnitude_grown(units.more * numbers[ROW_W], cols))
+                                     : 0,
+            &u[i].sum, &u[i].error, &moved, &reach);
         if (n.likely)
             likely_value(numbers[ROW_LIKELY_DECAY], &n.share, of_tile, size, moved, reach,
                          ((double)f[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_F], cols) * times),
@@ -517,19 +240,12 @@ static __device__ double judge_ratio(int type, double got, double want, double b
 /* LSE of a row, and what its O stands on. */
 static __device__ void judge_end_row(const struct judge_numbers &n, const struct judge_arrays &work,
                                      const struct judge_tile &tile, int row, int keys, const struct judge_room &room,
-                                     const struct judge_state &s, struct judge_row *out)
+                                     const struct judge_state &s, double turned, struct judge_row *out)
 {
     const int local = row % ROWS;
     double *numbers = room.row + local * ROW_NUMBERS;
-    const double tiles = tile.visits, alpha = s.turned + n.alpha_arguments;
-    double sum = s.sum, max = s.max, kept = 1;
-    double error = error_turned(s.sum_error, tiles * n.l_error + alpha, sum);
-    double likely = 0, together = 1, l = 0;
-    double l_variance = s.l_variance;
-    if (n.likely) {
-        l = error_turned(s.l, alpha, sum);
-        l_variance += tiles * n.roundings * BOUND_U * BOUND_U * sum * sum;
-    }
+    double sum = s.sum, max = s.max, kept = 1, error = s.sum_error;
+    double likely = 0, together = 1, l = s.l, l_variance = s.l_variance;
     if (n.sink_last && fabs(max) <= DBL_MAX) {
         const struct sunk sunk = sink_into(&n.exponential, n.sink, max, s.frame, 0);
         const double with = sunk.kept * sum + sunk.weight;
@@ -551,7 +267,7 @@ static __device__ void judge_end_row(const struct judge_numbers &n, const struct
     numbers[ROW_ERROR] = error;
     numbers[ROW_LIKELY] = likely;
     numbers[ROW_TOGETHER] = together;
-    numbers[ROW_ALPHA] = alpha;
+    numbers[ROW_ALPHA] = turned;
     numbers[ROW_KEPT] = kept;
     out->noise.of_l = l_variance / (sum * sum);
     out->noise.shared = VARIANCE_OF_RANGE * together * n.p_unit * n.p_unit * s.squares / (sum * sum);
@@ -576,19 +292,17 @@ static __device__ void judge_end_row(const struct judge_numbers &n, const struct
     out->worst_lse = fmax(ratio, 0.0);
 }
 
-/* O of one element. */
-static __device__ struct judge_value judge_end_element(const struct judge_numbers &n, const double *numbers,
-                                                       double tiles, double top, struct judge_element *u)
+/* O of one element, which has been turned. */
+static __device__ struct judge_value judge_end_element(const struct judge_numbers &n, const double *numbers, double top,
+                                                       struct judge_element *u)
 {
-    const double alpha = numbers[ROW_ALPHA], sum = numbers[ROW_SUM], likely = numbers[ROW_LIKELY];
-    const double kept = numbers[ROW_KEPT], turned = error_turned(u->error, tiles * n.u_error + alpha, fabs(u->sum));
+    const double sum = numbers[ROW_SUM], likely = numbers[ROW_LIKELY], kept = numbers[ROW_KEPT];
     if (n.likely) {
-        const double reach = fabs(u->sum) + turned, fixed = tiles * n.share.systematic + alpha;
-        u->likely.u = kept * error_turned(u->likely.u, fixed, reach);
-        u->likely.variance = (u->likely.variance + tiles * n.share.variance * reach * reach) * (kept * kept);
+        u->likely.u *= kept;
+        u->likely.variance *= kept * kept;
         u->likely.cut *= kept;
     }
-    const double error = kept * turned, want = kept * u->sum / sum;
+    const double error = kept * u->error, want = kept * u->sum / sum;
     double moved = output_moved(want, sum, numbers[ROW_ERROR], error);
     if (n.likely && sum > likely)
         moved =
@@ -600,8 +314,37 @@ static __device__ struct judge_value judge_end_element(const struct judge_number
     return value;
 }
 
-/* A block's rows. W columns of U to a pass of its threads, PASSES of them. */
-template <int W, int PASSES> __global__ void judge_rows(const struct judge_arrays work)
+/* Rows of Q, and their magnitudes. */
+static __device__ void judge_load_q(const struct judge_numbers &n, const struct judge_arrays &work,
+                                    const struct judge_tile &tile, int first, int rows, const struct judge_room &room,
+                                    struct judge_state *s)
+{
+    const int D = n.head_dim, row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
+    double *q = room.q + row * D, most = 0;
+    for (int d = lane; d < D; d += SHARE)
+        q[d] = row < rows ? judge_load(n.type[0], work.code, work.input[0] + tile.q, (first + row) * work.stride[0] + d)
+                          : 0;
+    __syncwarp();
+    for (int d = lane; room.most_q && d < D; d += SHARE) {
+        const double x = row < rows ? judge_taken(work.scales, n.input[0], q, tile.first_row + first + row, d) : 0;
+        room.most_q[row * D + d] = judge_most(n.input[0], q, d, x);
+    }
+    __syncwarp();
+    for (int d = lane; d < D; d += SHARE) {
+        if (n.input[0].descaled && row < rows)
+            q[d] = judge_taken(work.scales, n.input[0], q, tile.first_row + first + row, d);
+        const double size = judge_size(room.most_q ? room.most_q[row * D + d] : q[d], n.score_least);
+        s->open |= !(size <= DBL_MAX);
+        most = fmax(most, size);
+    }
+    s->unit_q = judge_unit(judge_row_most(most));
+    for (int d = lane; d < D; d += SHARE)
+        room.size_q[row * D + d] =
+            magnitude_narrow(judge_size(room.most_q ? room.most_q[row * D + d] : q[d], n.score_least), 1 / s->unit_q);
+}
+
+/* A block's rows. W columns of U to a pass of its threads, PASSES of them. MORE: judge_numbers.more. */
+template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct judge_arrays work)
 {
     enum { GROUPS = THREADS / W, EACH = ROWS / GROUPS };
     extern __shared__ double judge_shared[];
@@ -613,11 +356,7 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
     const int column = threadIdx.x % W, group = threadIdx.x / W;
     struct judge_state s = {};
-    s.max = n.max_begin;
-    s.max_bound = n.bound_begin;
-    s.frame = n.start;
-    s.sum = n.l_begin;
-    s.sum_error = n.l_error_begin;
+    judge_split_begin(n, true, &s);
     if (row < rows) {
         const struct judge_range range = work.ranges[tile.row + block.row + row];
         s.first = range.first;
@@ -626,47 +365,78 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     }
     const unsigned char *mask =
         work.skips && row < rows ? work.tensors + tile.mask + (block.row + row) * work.mask_stride : NULL;
-    double most = 0;
-    for (int d = lane; d < D; d += SHARE) {
-        const double x =
-            row < rows ? judge_load(n.type[0], work.code, work.tensors + tile.q, (block.row + row) * work.stride[0] + d)
-                       : 0;
-        const double size = judge_size(x, n.score_least);
-        room.q[row * D + d] = x;
-        s.open |= !(size <= DBL_MAX);
-        most = fmax(most, size);
-    }
-    s.unit_q = judge_unit(judge_row_most(most));
-    for (int d = lane; d < D; d += SHARE)
-        room.size_q[row * D + d] = magnitude_narrow(judge_size(room.q[row * D + d], n.score_least), 1 / s.unit_q);
-    for (int i = threadIdx.x; i < ROWS * JUDGE_BINS; i += THREADS)
+    judge_load_q(n, work, tile, block.row, rows, room, &s);
+    for (int i = threadIdx.x; n.likely && i < ROWS * JUDGE_BINS; i += THREADS)
         room.bins[i] = 0;
     struct judge_element u[PASSES][EACH] = {};
     double top[PASSES] = {};
-    for (int kv = tile.first; kv <= tile.last; kv++) {
-        if (work.skips && work.skips[tile.skips + kv - tile.first])
+    struct judge_merged merged;
+    struct merged_value parts[MORE ? PASSES : 1][MORE ? EACH : 1] = {};
+    double tiles = 0; /* of this split */
+    const bool splits = MORE && n.splits > 0;
+    const int visits = splits ? tile.visits : tile.last - tile.first + 1;
+    judge_merge_begin(&merged);
+    /* The state so far joins those of the splits before. */
+    const auto merge = [&]() {
+        judge_turn_row(n, tiles, &s);
+        judge_merge_row(n, n.likely ? likely_together(room.bins + row * JUDGE_BINS, JUDGE_BINS, s.squares) : 1, &s,
+                        &merged, room.row + row * ROW_NUMBERS);
+        __syncthreads();
+        for (int pass = 0; pass < PASSES; pass++)
+            for (int i = 0; i < EACH; i++)
+                judge_merge_element(n, tiles, room.row + (group + i * GROUPS) * ROW_NUMBERS, &u[pass][i],
+                                    &parts[MORE ? pass : 0][MORE ? i : 0]);
+        __syncthreads();
+    };
+    for (int visit = 0; visit < visits; visit++) {
+        const int at = splits ? work.orders[tile.order + visit] : tile.first + visit, kv = at & ~JUDGE_BEGINS;
+        if (!splits && work.skips && work.skips[tile.skips + kv - tile.first])
             continue;
+        if (splits && at != kv) {
+            merge();
+            judge_split_begin(n, false, &s);
+            for (int i = lane; n.likely && i < JUDGE_BINS; i += SHARE)
+                room.bins[row * JUDGE_BINS + i] = 0;
+            tiles = 0;
+        }
+        tiles++;
         const int cols = tile.keys - kv * n.bc < n.bc ? tile.keys - kv * n.bc : n.bc;
         __syncthreads();
         if (lane == 0)
             room.row[row * ROW_NUMBERS + ROW_W] = s.unit_q;
-        const double most_k = judge_load_tile(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, room);
+        double most_k = judge_load_tile(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, room),
+               beyond = 0;
+        if (MORE && n.input[1].lossy)
+            most_k = judge_most_of_tile(n, work, 1, kv * n.bc, cols, D, n.score_least, room, &beyond);
         const double times = n.scaled_v ? work.scales[n.by_tile + kv] : 1;
-        judge_scores_of(n, work, tile, block.row, kv * n.bc, room, judge_unit(most_k), cols);
+        judge_scores_of<MORE>(n, work, tile, block.row, kv * n.bc, room, judge_unit(most_k), cols);
         __syncthreads();
-        const double most_v = judge_load_tile(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, room);
+        double most_v = judge_load_tile(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, room);
+        beyond = 0;
+        if (MORE && n.input[2].lossy)
+            most_v = judge_most_of_tile(n, work, 2, kv * n.bc, cols, n.head_dim_v, 0, room, &beyond);
         s.open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
         judge_weights(n, room, mask, kv, cols, times, &s);
+        const struct judge_units units = {judge_unit(most_v), judge_unit(most_v * most_v), judge_unit(beyond)};
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + column < n.head_dim_v)
-                judge_values<EACH>(n, room, pass * W + column, group, GROUPS, cols, times, judge_unit(most_v),
-                                   judge_unit(most_v * most_v), u[pass], &top[pass]);
+                judge_values<EACH, MORE>(n, work.scales, room, pass * W + column, group, GROUPS, kv * n.bc, cols, times,
+                                         units, u[pass], &top[pass]);
+    }
+    const double turned = s.turned + n.alpha_arguments;
+    double common = 0;
+    if (splits) {
+        merge();
+        common = judge_merge_end(n, &merged, &s);
+    } else {
+        judge_turn_row(n, tiles, &s);
     }
     struct judge_row out = {};
     const int place = block.row + row;
     if (row < rows && lane == 0) {
-        judge_end_row(n, work, tile, place, s.keys, room, s, &out);
+        judge_end_row(n, work, tile, place, s.keys, room, s, turned, &out);
+        room.row[row * ROW_NUMBERS + ROW_SHARE] = common;
         out.judged = 1;
     }
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
@@ -674,7 +444,6 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
     __syncthreads();
     /* Element by element, and then each row by one thread in the CPU's order. What the tiles needed is room for it. */
     double *want = judge_shared, *variance = want + ROWS * W, *cut = variance + ROWS * W;
-    const double tiles = tile.visits;
     double numbers[EACH][ROW_NUMBERS];
     for (int i = 0; i < EACH; i++)
         for (int j = 0; j < ROW_NUMBERS; j++)
@@ -687,7 +456,11 @@ template <int W, int PASSES> __global__ void judge_rows(const struct judge_array
             const int d = pass * W + column, r = group + i * GROUPS;
             if (d >= n.head_dim_v)
                 continue;
-            const struct judge_value value = judge_end_element(n, numbers[i], tiles, top[pass], &u[pass][i]);
+            if (splits)
+                judge_merge_end_element(numbers[i][ROW_SHARE], parts[MORE ? pass : 0][MORE ? i : 0], &u[pass][i]);
+            else
+                judge_turn_element(n, tiles, numbers[i][ROW_ALPHA], &u[pass][i]);
+            const struct judge_value value = judge_end_element(n, numbers[i], top[pass], &u[pass][i]);
             want[r * W + column] = value.want;
             bound[r * W + column] = value.bound;
             if (n.likely) {

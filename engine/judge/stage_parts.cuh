@@ -15,6 +15,7 @@ struct judge_stage_arrays {
     const int32_t *orders;
     struct judge_part *parts; /* [verdicts][groups] */
     double *samples;          /* [verdicts][JUDGE_SAMPLES], NaN */
+    struct judge_row *rows;   /* the noise of each */
 };
 
 /* Of a row, for the threads that hold its U. */
@@ -31,16 +32,26 @@ enum {
     OF_ERROR,
     OF_L,
     OF_Q,
+    OF_F, /* of likely weights: what 1 of them, narrowed, stands for */
+    OF_V,
+    OF_LIKELY_DECAY,
+    OF_LIKELY, /* what the sum errs by with all but certainty */
+    OF_TOGETHER,
+    OF_KEPT, /* of U behind a sink, of the reference and as it was captured */
+    OF_OWN_KEPT,
+    OF_L_LOOSE, /* of a captured l behind a sink */
     OF_NUMBERS = JUDGE_STAGE_NUMBERS
 };
 
 /* Arrays of a block in shared memory. D, W: head_dim, bc. */
 struct stage_room {
-    struct judge_room of;             /* score, loose, weight, error [ROWS][W], row [ROWS][OF_NUMBERS], tile, most */
-    struct judge_part *part;          /* [WARPS][KINDS] */
-    float *q, *size_q;                /* [ROWS][D] */
-    float *s, *p;                     /* [ROWS][W] captured; p as P V takes it */
-    float *w, *e, *size_p;            /* [ROWS][W] narrowed; they lie where score and loose were */
+    struct judge_room of;    /* score, loose, weight, error [ROWS][W], row [ROWS][OF_NUMBERS], tile, most; of long rows
+                                fixed, variance, more, bins */
+    struct judge_part *part; /* [WARPS][KINDS] */
+    float *q, *size_q;       /* [ROWS][D] */
+    float *s, *p;            /* [ROWS][W] captured; p as P V takes it */
+    float *w, *e, *size_p, *f;        /* [ROWS][W] narrowed; they lie where score and loose were */
+    float *v;                         /* [ROWS][W] of long rows alone */
     int16_t *q_exponent, *p_exponent; /* of q and p, see core.cuh */
 };
 
@@ -54,6 +65,13 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
     x.of.error = at, at += ROWS * W;
     x.of.row = at, at += ROWS * OF_NUMBERS;
     x.of.most = at, at += WARPS;
+    if (n->likely) {
+        x.of.fixed = at, at += ROWS * W;
+        x.of.variance = at, at += ROWS * W;
+        x.of.more = at, at += ROWS * W;
+        x.of.bins = at, at += ROWS * JUDGE_BINS;
+        x.v = (float *)at, at += ROWS * W / 2;
+    }
     x.part = (struct judge_part *)at;
     x.q = (float *)(x.part + WARPS * KINDS);
     x.size_q = x.q + ROWS * D;
@@ -65,8 +83,24 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
     x.w = (float *)x.of.score;
     x.e = x.w + ROWS * W;
     x.size_p = (float *)x.of.loose;
+    x.f = x.size_p + ROWS * W;
     return x;
 }
+
+/* What all threads of a row know of it: the reference's state, and what was captured in the tile before. */
+struct stage_state {
+    double max, max_bound, frame, sum, sum_error, m, l;
+    double likely_l, l_variance, squares; /* of long rows: likely.h */
+};
+
+/* Of one element of U: the sums of the reference so far. LONG: of rows so long that more of them is known. */
+template <bool LONG> struct stage_element {
+    double sum, error;
+};
+template <> struct stage_element<true> {
+    double sum, error;
+    struct likely_value likely;
+};
 
 /* What all threads of a block know, and of its row those that share one. */
 struct stage_view {
@@ -96,7 +130,7 @@ static __device__ int stage_sample(int i, int n)
 static __device__ void stage_part_begin(struct judge_part *x)
 {
     x->worst = x->sum = 0;
-    x->place = x->n = x->bad = 0;
+    x->place = x->n = x->bad = x->likely = 0;
 }
 
 /* One element, row-major in its channel; n: the channel's elements. */
@@ -128,6 +162,7 @@ static __device__ void stage_part_join(struct judge_part *x, const struct judge_
     x->sum += y.sum;
     x->n += y.n;
     x->bad |= y.bad;
+    x->likely |= y.likely;
 }
 
 static __device__ __noinline__ void stage_part_put(const struct stage_room &room, int kind, struct judge_part x)
@@ -139,6 +174,7 @@ static __device__ __noinline__ void stage_part_put(const struct stage_room &room
         y.place = __shfl_xor_sync(0xffffffffu, x.place, flip);
         y.n = __shfl_xor_sync(0xffffffffu, x.n, flip);
         y.bad = __shfl_xor_sync(0xffffffffu, x.bad, flip);
+        y.likely = __shfl_xor_sync(0xffffffffu, x.likely, flip);
         stage_part_join(&x, y);
     }
     if (threadIdx.x % 32 == 0)

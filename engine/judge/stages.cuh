@@ -5,7 +5,7 @@
 #ifndef JUDGE_STAGES_CUH
 #define JUDGE_STAGES_CUH
 
-#include "engine/judge/stage_parts.cuh"
+#include "engine/judge/stage_ends.cuh"
 
 /* What the threads that judge S read besides. */
 struct stage_scoring {
@@ -26,73 +26,76 @@ static __device__ __noinline__ void stage_score(const struct judge_stage_arrays 
     const int place = (v.row + r) * v.cols + col;
     const double grown = n.score_grown * magnitude_grown(x.unit_k * room.of.row[r * OF_NUMBERS + OF_Q], D);
     const bool sees = stage_sees(x.ranges, x.mask, work.base.mask_stride, r, key);
-    const float got = stage_masked(stage_at(v, JUDGE_S, v.kv, v.row + r)[col], sees, -INFINITY);
+    const bool later = v.c->mask_later != 0; /* S is what it was before that */
+    const float captured = stage_at(v, JUDGE_S, v.kv, v.row + r)[col],
+                got = later ? captured : stage_masked(captured, sees, -INFINITY);
     double score = n.factor * sum, loose = ((double)size + magnitude_lost(D)) * grown;
-    judge_score(n, work.base, tile, v.row + r, key, x.tiny, &score, &loose);
-    if (!sees)
+    judge_score(n, work.base, tile, v.row + r, key, x.tiny, 0, &score, &loose);
+    if (!sees && !later)
         score = -(double)INFINITY, loose = 0;
     const bool product = fabs(score) <= DBL_MAX, has_bits = product && v.c->n_ways[0] > 0;
     local->bad |= has_bits && !equal;
     stage_take(local, got, has_bits ? (double)got : score, has_bits ? 0 : loose, place, elements, v.samples);
     stage_take(global, got, score, loose, place, elements, v.samples + JUDGE_SAMPLES);
-    room.of.score[r * n.bc + col] = score;
-    room.of.loose[r * n.bc + col] = loose;
-    room.s[r * n.bc + col] = got;
+    judge_see(n, work.base, tile, v.row + r, key, &score, &loose);
+    room.of.score[r * n.bc + col] = sees ? score : -(double)INFINITY;
+    room.of.loose[r * n.bc + col] = sees ? loose : 0;
+    room.s[r * n.bc + col] = sees || !later ? got : -INFINITY;
 }
 
-/* Scores of the tile: every thread one column of EACH rows. */
+/* Scores of the tile: every thread one column of EACH rows at a time. */
 template <int EACH>
 static __device__ void stage_scores(const struct judge_stage_arrays &work, const struct stage_view &v,
                                     const struct judge_tile &tile, const struct stage_room &room,
                                     const struct stage_scoring &x, struct judge_part *local, struct judge_part *global)
 {
     enum { WIDE = ROWS * EACH, GROUPS = THREADS / WIDE };
-    const int D = v.n->head_dim, col = threadIdx.x % WIDE, first = threadIdx.x / WIDE;
+    const int D = v.n->head_dim, first = threadIdx.x / WIDE;
     const double least = v.n->score_least, scale = 1 / x.unit_k;
-    double sums[EACH];
-    float sizes[EACH];
-    if (col >= v.cols)
-        return;
+    for (int col = threadIdx.x % WIDE; col < v.cols; col += WIDE) {
+        double sums[EACH];
+        float sizes[EACH];
 #pragma unroll
-    for (int i = 0; i < EACH; i++)
-        sums[i] = 0, sizes[i] = 0;
+        for (int i = 0; i < EACH; i++)
+            sums[i] = 0, sizes[i] = 0;
 #pragma unroll 2
-    for (int d = 0; d < D; d++) {
-        const double k = (double)room.of.tile[col * (D + 1) + d];
-        const float size = magnitude_narrow(judge_size(k, least), scale);
+        for (int d = 0; d < D; d++) {
+            const double k = (double)room.of.tile[col * (D + 1) + d];
+            const float size = magnitude_narrow(judge_size(k, least), scale);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int at = (first + i * GROUPS) * D + d;
-            sums[i] = fma((double)room.q[at], k, sums[i]);
-            sizes[i] = fmaf(room.size_q[at], size, sizes[i]);
+            for (int i = 0; i < EACH; i++) {
+                const int at = (first + i * GROUPS) * D + d;
+                sums[i] = fma((double)room.q[at], k, sums[i]);
+                sizes[i] = fmaf(room.size_q[at], size, sizes[i]);
+            }
         }
-    }
-    /* The bits: what was captured is what one of the ways gives. */
-    const struct core_rows rows = {room.q + first * D, room.q_exponent + first * D, GROUPS * D};
-    unsigned equal = 0;
-    float bits[EACH];
-    bool open = false;
-    for (int way = 0; way < v.c->n_ways[0]; way++) {
-        const struct judge_way &of = v.c->way[0][way];
+        /* The bits: what was captured is what one of the ways gives. */
+        const struct core_rows rows = {room.q + first * D, room.q_exponent + first * D, GROUPS * D};
+        unsigned equal = 0;
+        float bits[EACH];
+        bool open = false;
+        for (int way = 0; way < v.c->n_ways[0]; way++) {
+            const struct judge_way &of = v.c->way[0][way];
 #pragma unroll
-        for (int i = 0; of.fresh && i < EACH; i++)
-            bits[i] = 0;
-        if (of.fresh)
-            core_sums<EACH>(of, v.c->least_exponent, rows, room.of.tile + col * (D + 1), 1, D, bits, &open);
+            for (int i = 0; of.fresh && i < EACH; i++)
+                bits[i] = 0;
+            if (of.fresh)
+                core_sums<EACH>(of, v.c->least_exponent, rows, room.of.tile + col * (D + 1), 1, D, bits, &open);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const float value = bits[i] * of.factor[0] * of.factor[1];
-            open |= !(fabsf(value) <= FLT_MAX);
-            if (first + i * GROUPS < v.rows && value == stage_at(v, JUDGE_S, v.kv, v.row + first + i * GROUPS)[col])
-                equal |= 1u << i;
+            for (int i = 0; i < EACH; i++) {
+                const float value = bits[i] * of.factor[0] * of.factor[1];
+                open |= !(fabsf(value) <= FLT_MAX);
+                if (first + i * GROUPS < v.rows && value == stage_at(v, JUDGE_S, v.kv, v.row + first + i * GROUPS)[col])
+                    equal |= 1u << i;
+            }
         }
-    }
-    local->bad |= open;
+        local->bad |= open;
 #pragma unroll
-    for (int i = 0; i < EACH; i++)
-        if (first + i * GROUPS < v.rows)
-            stage_score(work, v, tile, room, x, first + i * GROUPS, col, sums[i], sizes[i], equal >> i & 1, local,
-                        global);
+        for (int i = 0; i < EACH; i++)
+            if (first + i * GROUPS < v.rows)
+                stage_score(work, v, tile, room, x, first + i * GROUPS, col, sums[i], sizes[i], equal >> i & 1, local,
+                            global);
+    }
 }
 
 static __device__ void stage_scores_of(const struct judge_stage_arrays &work, const struct stage_view &v,
@@ -100,59 +103,57 @@ static __device__ void stage_scores_of(const struct judge_stage_arrays &work, co
                                        const struct stage_scoring &x, struct judge_part *local,
                                        struct judge_part *global)
 {
-    switch (v.n->bc) {
-    case 16:
+    if (v.n->bc <= 16)
         return stage_scores<1>(work, v, tile, room, x, local, global);
-    case 32:
+    if (v.n->bc <= 32)
         return stage_scores<2>(work, v, tile, room, x, local, global);
-    case 64:
+    if (v.n->bc <= 64)
         return stage_scores<4>(work, v, tile, room, x, local, global);
-    default: /* of 128 */
-        return stage_scores<8>(work, v, tile, room, x, local, global);
-    }
+    stage_scores<8>(work, v, tile, room, x, local, global);
 }
 
-/* What all threads of a row know of it: the reference's state, and what was captured in the tile before. */
-struct stage_state {
-    double max, max_bound, frame, sum, sum_error, m, l;
-};
-
-/* local_alpha_declared() of a kernel without sinks. */
-static __device__ bool stage_alpha_declared(const struct judge_captured &c, int seen, double m_prev, double *alpha)
+/* local_alpha_declared(). */
+static __device__ bool stage_alpha_declared(const struct judge_numbers &n, const struct judge_captured &c, int seen,
+                                            double m_prev, double *alpha)
 {
     *alpha = 1;
-    if ((c.alpha_one_at_start && m_prev == c.m_start) || ((c.alpha_one_first || c.alpha_none_first) && seen == 0))
+    if ((c.alpha_one_at_start && m_prev == n.m_begin) || ((c.alpha_one_first || c.alpha_none_first) && seen == 0))
         return true;
     *alpha = 0;
     return m_prev == -(double)INFINITY;
 }
 
-/* local_m() and local_alpha(). */
+/* local_m() and local_alpha(). before_loose: what m is uncertain by before the first key, where a sink begins it. */
 static __device__ void stage_m_local(const struct judge_numbers &n, const struct judge_captured &c, double top,
-                                     double before, double *want, double *bound)
+                                     double loose, double before, double before_loose, double *want, double *bound)
 {
-    double loose = 0;
     if (!c.direct) {
         top *= c.s_natural / c.m_natural;
+        loose *= fabs(c.s_natural / c.m_natural);
         if (fabs(top) <= DBL_MAX)
             loose += bound_convert(top) + n.folded_lse * fabs(top);
     }
     *want = before > top ? before : top;
-    *bound = !(before <= top + loose) ? 0 : loose;
+    *bound = fmax(before_loose, loose);
+    if (!(before - before_loose <= top + loose))
+        *bound = before_loose;
+    else if (!(top - loose <= before + before_loose))
+        *bound = loose;
     if (*want == -(double)INFINITY)
         *bound = 0;
 }
 
 static __device__ void stage_alpha_local(const struct judge_numbers &n, const struct judge_captured &c, int seen,
-                                         double m_prev, double m, double *want, double *bound)
+                                         double m_prev, double prev_loose, double m, double *want, double *bound)
 {
     *bound = 0;
-    if (stage_alpha_declared(c, seen, m_prev, want))
+    if (stage_alpha_declared(n, c, seen, m_prev, want))
         return;
-    const double x = (m_prev - m) * c.m_natural;
+    const double x = (m_prev - m) * c.m_natural, loose = prev_loose * fabs(c.m_natural);
     *want = fabs(x) <= DBL_MAX ? exp_lane(x) : (double)NAN;
-    *bound = bound_exp_moved(*want, 1, x,
-                             exponential_error(&n.exponential, x, exponential_folds(&n.exponential, m * c.m_natural))) +
+    *bound = bound_exp_moved(
+                 *want, 1, x,
+                 loose + exponential_error(&n.exponential, x, exponential_folds(&n.exponential, m * c.m_natural))) +
              BOUND_TINY;
 }
 
@@ -162,7 +163,7 @@ static __device__ void stage_alpha_global(const struct judge_numbers &n, const s
 {
     const double from = fmax(prev, n.start), to = fmax(max, n.start);
     *bound = 0;
-    if (stage_alpha_declared(c, seen, from == n.start ? c.m_start : from / c.m_natural, want))
+    if (stage_alpha_declared(n, c, seen, from == n.start ? n.m_begin : from / c.m_natural, want))
         return;
     const double x = from - to, folded = exponential_folds(&n.exponential, to);
     *want = exp_lane(x);
@@ -187,7 +188,9 @@ static __device__ double stage_sum(const float *x, int n)
 }
 
 /* m, alpha, P and l of a row, by the threads that share it; the weights that U of the reference takes. */
-static __device__ __noinline__ void stage_weights(const struct stage_view &v, const struct stage_room &room,
+template <bool LONG>
+static __device__ __noinline__ void stage_weights(const struct judge_arrays &work, const struct judge_tile &tile,
+                                                  const struct stage_view &v, const struct stage_room &room,
                                                   const struct judge_range *ranges, const unsigned char *mask,
                                                   int64_t mask_stride, struct stage_state *s, struct judge_part *parts)
 {
@@ -197,14 +200,19 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
     const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE, W = n.bc, place = v.row + row;
     const bool there = row < v.rows;
     double *score = room.of.score + row * W, *loose = room.of.loose + row * W, *weight = room.of.weight + row * W,
-           *error = room.of.error + row * W, *numbers = room.of.row + row * OF_NUMBERS;
+           *error = room.of.error + row * W, *numbers = room.of.row + row * OF_NUMBERS,
+           *fixed = room.of.fixed + row * W, *variance = room.of.variance + row * W, *more = room.of.more + row * W,
+           *bins = room.of.bins + row * JUDGE_BINS;
     float *got_s = room.s + row * W, *p = room.p + row * W;
     double *samples = v.samples;
-    double top = -INFINITY, top_bound = 0, got_top = -INFINITY, visible = 0;
+    double top = -INFINITY, top_bound = 0, got_top = -INFINITY, got_loose = 0, visible = 0;
     for (int col = lane; col < v.cols && there; col += SHARE) {
         top = fmax(top, score[col]);
         top_bound = fmax(top_bound, loose[col]);
-        got_top = fmax(got_top, (double)got_s[col]);
+        double seen = (double)got_s[col], off = 0;
+        judge_see(n, work, tile, place, v.kv * W + col, &seen, &off);
+        got_top = fmax(got_top, seen);
+        got_loose = fmax(got_loose, off);
         visible += score[col] != -(double)INFINITY;
     }
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
@@ -212,6 +220,7 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
     top = judge_row_most(top);
     top_bound = judge_row_most(top_bound);
     got_top = judge_row_most(got_top);
+    got_loose = judge_row_most(got_loose);
     const double m = there ? (double)*stage_at(v, JUDGE_M, v.kv, place) : 0;
     const bool denied = c.alpha_none_first && v.seen == 0;
     const float got_alpha = there ? *stage_at(v, JUDGE_ALPHA, v.kv, place) : 0;
@@ -229,18 +238,19 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
     step_decay(e, max_prev, s->max, frame_prev, s->frame, &decay, &decay_error);
     if (there && lane == 0) {
         double want, bound;
-        stage_m_local(n, c, got_top, s->m, &want, &bound);
+        const double before_loose = v.seen == 0 ? n.m_begin_loose : 0;
+        stage_m_local(n, c, got_top, got_loose, s->m, before_loose, &want, &bound);
         stage_take(&parts[JUDGE_M * 2], m, want, bound, place, v.tile_rows, samples + JUDGE_M * 2 * JUDGE_SAMPLES);
         want = s->max == -(double)INFINITY ? s->max : s->max / c.m_natural;
         bound = s->max == -(double)INFINITY ? 0 : s->max_bound / fabs(c.m_natural) + BOUND_SLACK * 0x1p-50 * fabs(want);
         if (n.convert && s->max != -(double)INFINITY)
             bound += bound_convert(want) + n.folded_lse * fabs(want);
-        stage_take(&parts[JUDGE_M * 2 + 1], m, fmax(want, c.m_start), bound, place, v.tile_rows,
+        stage_take(&parts[JUDGE_M * 2 + 1], m, fmax(want, n.m_begin), bound, place, v.tile_rows,
                    samples + (JUDGE_M * 2 + 1) * JUDGE_SAMPLES);
         if (denied) {
             parts[JUDGE_ALPHA * 2].bad |= format_f32_bits(got_alpha) != 0x7FF57FF5u;
         } else {
-            stage_alpha_local(n, c, v.seen, s->m, m, &want, &bound);
+            stage_alpha_local(n, c, v.seen, s->m, before_loose, m, &want, &bound);
             stage_take(&parts[JUDGE_ALPHA * 2], alpha, want, bound, place, v.tile_rows,
                        samples + JUDGE_ALPHA * 2 * JUDGE_SAMPLES);
             stage_alpha_global(n, c, v.seen, max_prev, s->max, max_bound_prev + s->max_bound, &want, &bound);
@@ -266,23 +276,40 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
     own.limit = INFINITY;
     own.tiny = fmax(1.0, n.p_factor) * BOUND_TINY;
     own.convert = !c.direct;
+    struct likely_terms likely;
+    likely.natural = fabs(n.natural);
+    likely.random = n.random;
+    likely.unit = n.p_unit;
+    likely.half_tiny = n.p_half_tiny * p_unit;
+    likely.l_unit = n.l_unit;
+    likely.l_half_tiny = n.l_half_tiny * p_unit;
     const double turned = n.p_factor * shift;
     const float *got_p = there ? stage_at(v, JUDGE_P, v.kv, place) : NULL;
     const int elements = v.tile_rows * v.cols;
     for (int col = lane; col < v.cols && there; col += SHARE) {
         double off;
         const bool sees = stage_sees(ranges, mask, mask_stride, row, v.kv * W + col);
-        const double got = (double)stage_masked(got_p[col], sees, 0), x = score[col], y = (double)got_s[col];
+        const double got = (double)stage_masked(got_p[col], sees, 0), x = score[col];
+        double y = (double)got_s[col], y_loose = 0;
+        judge_see(n, work, tile, place, v.kv * W + col, &y, &y_loose);
         const double w = weight_exp(e, &terms, x, loose[col], &off), err = weight_error(&terms, x, w, off);
         weight[col] = w;
         error[col] = err;
         stage_take(&parts[JUDGE_P * 2 + 1], got, w * turned, err * turned, place * v.cols + col, elements,
                    samples + (JUDGE_P * 2 + 1) * JUDGE_SAMPLES);
-        const double mine = weight_exp(e, &own, y, 0, &off);
+        const double mine = weight_exp(e, &own, y, y_loose, &off);
         stage_take(&parts[JUDGE_P * 2], got, mine, weight_error(&own, y, mine, off), place * v.cols + col, elements,
                    samples + JUDGE_P * 2 * JUDGE_SAMPLES);
         parts[JUDGE_P * 2].bad |=
             !(w <= DBL_MAX) || !(err <= DBL_MAX) || !(got >= 0) || (c.p_type == DTYPE_F16 && got > 65504);
+        if (LONG && n.likely) {
+            const struct likely_weight one = likely_weight(&likely, w, err, loose[col]);
+            fixed[col] = one.fixed;
+            variance[col] = one.variance;
+            score[col] = one.less;
+            loose[col] = one.squares;
+            more[col] = one.l_more;
+        }
         got_s[col] = (float)got; /* which is as l takes it */
         p[col] = c.p_type == DTYPE_F32 ? (float)got : (float)judge_round(c.p_type, got);
         room.p_exponent[row * W + col] = (int16_t)core_exponent(p[col], c.least_exponent);
@@ -297,14 +324,30 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
         mine = judge_sum(lane == 0 ? weight : error, v.cols);
     else if (lane == 2)
         mine = stage_sum(c.l_rounded ? p : got_s, v.cols);
+    else if (lane < 6 && LONG && n.likely && there)
+        for (int i = 0; i < v.cols; i++)
+            mine += (lane == 3 ? score : lane == 4 ? loose : more)[i];
     const int base = threadIdx.x % 32 / SHARE * SHARE;
     const double sum_w = __shfl_sync(0xffffffffu, mine, base), sum_e = __shfl_sync(0xffffffffu, mine, base + 1),
-                 sum_p = __shfl_sync(0xffffffffu, mine, base + 2);
+                 sum_p = __shfl_sync(0xffffffffu, mine, base + 2), less = __shfl_sync(0xffffffffu, mine, base + 3),
+                 squares = __shfl_sync(0xffffffffu, mine, base + 4), l_more = __shfl_sync(0xffffffffu, mine, base + 5);
     double sum = decay * s->sum, moved = decay_error * s->sum;
     sum += sum_w;
     moved += sum_e;
     double err =
         (decay + decay_error) * s->sum_error + moved + n.l_unit * (sum_w + sum_e) + n.l_half_tiny * p_unit * visible;
+    const double most_decay = decay + decay_error;
+    if (LONG && n.likely && there) {
+        const double reach = sum + err;
+        if (most_decay != 1)
+            s->squares *= most_decay * most_decay;
+        if (lane == 0)
+            judge_deal_weights(n, weight, v.cols, p_unit, most_decay, bins, &s->squares);
+        s->likely_l = most_decay * s->likely_l + moved - less + l_more;
+        s->l_variance =
+            most_decay * most_decay * s->l_variance + squares + n.roundings * BOUND_U * BOUND_U * reach * reach;
+    }
+    s->squares = __shfl_sync(0xffffffffu, s->squares, base);
     err += n.l_error * (sum + err);
     s->sum = sum;
     s->sum_error = err;
@@ -323,7 +366,7 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
     /* What P V takes of the weights, and what tensor cores lose of small ones. */
     const bool narrow = n.u_least > BOUND_TINY;
     const double least_weight = n.u_least * p_unit;
-    double largest[3] = {0, 0, 0};
+    double largest[5] = {0, 0, 0, 0, 0};
     for (int col = lane; col < v.cols && there; col += SHARE) {
         const double w = weight[col];
         double off = n.p_unit > 0 ? weight_rounded(w, error[col], n.p_unit, n.p_half_tiny * p_unit) : error[col];
@@ -333,9 +376,13 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
         largest[0] = fmax(largest[0], w);
         largest[1] = fmax(largest[1], off);
         largest[2] = fmax(largest[2], judge_size((double)p[col], c.p_least));
+        if (LONG && n.likely) {
+            largest[3] = fmax(largest[3], fabs(fixed[col]));
+            largest[4] = fmax(largest[4], variance[col]);
+        }
     }
-    double unit[3];
-    for (int i = 0; i < 3; i++)
+    double unit[5];
+    for (int i = 0; i < 5; i++)
         unit[i] = judge_unit(judge_row_most(largest[i]));
     __syncwarp();
     if (lane == 0) {
@@ -346,36 +393,56 @@ static __device__ __noinline__ void stage_weights(const struct stage_view &v, co
             numbers[OF_W + i] = unit[i];
         numbers[OF_ALPHA] = alpha;
         numbers[OF_SHIFT] = turned;
+        numbers[OF_F] = unit[3];
+        numbers[OF_V] = unit[4];
+        numbers[OF_LIKELY_DECAY] = most_decay;
     }
     __syncthreads(); /* the narrowed ones lie where other rows' scores were */
     for (int col = lane; col < v.cols && there; col += SHARE) {
         room.w[row * W + col] = magnitude_narrow(weight[col], 1 / unit[0]);
         room.e[row * W + col] = magnitude_narrow(error[col], 1 / unit[1]);
         room.size_p[row * W + col] = magnitude_narrow(judge_size((double)p[col], c.p_least), 1 / unit[2]);
+        if (LONG && n.likely) {
+            room.f[row * W + col] = magnitude_narrow(fixed[col], 1 / unit[3]);
+            room.v[row * W + col] = magnitude_narrow(variance[col], 1 / unit[4]);
+        }
     }
     __syncthreads();
 }
 
-/* Of one element of U: the sums of the reference so far. */
-struct stage_element {
-    double sum, error;
-};
-
 /* Units of V in sums of magnitudes: as it is, and where small numbers count as larger ones. */
 struct stage_units {
-    double v, least;
+    double v, least, vv;
 };
 
-/* Sums over the tile's keys for one element of U: weights and captured P times V; of magnitudes. */
+/* Sums over the tile's keys for one element of U: weights and captured P times V; of magnitudes, and (f, v) of likely
+   weights. */
 struct stage_sums {
     double product, own;
-    float w, e, sizes;
+    float w, e, sizes, f, v;
 };
 
-static __device__ __noinline__ void stage_value(const struct stage_view &v, const struct stage_room &room, int d, int r,
-                                                int before, const struct stage_units &units,
-                                                const struct stage_sums &sums, bool equal, struct stage_element *u,
-                                                struct judge_part *local, struct judge_part *global)
+static __device__ void stage_likely(const struct stage_view &, const double *, const struct stage_units &,
+                                    const struct stage_sums &, double, double, double, struct stage_element<false> *)
+{
+}
+
+static __device__ void stage_likely(const struct stage_view &v, const double *numbers, const struct stage_units &units,
+                                    const struct stage_sums &sums, double size, double moved, double reach,
+                                    struct stage_element<true> *u)
+{
+    const double lost = magnitude_lost(v.cols);
+    if (v.n->likely)
+        likely_value(numbers[OF_LIKELY_DECAY], &v.n->share, sums.product, size, moved, reach,
+                     ((double)sums.f + lost) * magnitude_grown(units.v * numbers[OF_F], v.cols),
+                     ((double)sums.v + lost) * magnitude_grown(units.vv * numbers[OF_V], v.cols), &u->likely);
+}
+
+template <bool LONG>
+static __device__ __noinline__ void
+stage_value(const struct stage_view &v, const struct stage_room &room, int d, int r, int before,
+            const struct stage_units &units, const struct stage_sums &sums, bool equal, struct stage_element<LONG> *u,
+            struct judge_part *local, struct judge_part *global)
 {
     const struct judge_numbers &n = *v.n;
     const struct judge_captured &c = *v.c;
@@ -384,9 +451,11 @@ static __device__ __noinline__ void stage_value(const struct stage_view &v, cons
     const double lost = magnitude_lost(v.cols);
     const struct sum_terms terms = {numbers[OF_DECAY], numbers[OF_DECAY_ERROR], n.u_error, numbers[OF_LOST]};
     double moved, reach;
-    sum_element(&terms, sums.product, ((double)sums.w + lost) * magnitude_grown(units.v * numbers[OF_W], v.cols),
+    const double of_weights = ((double)sums.w + lost) * magnitude_grown(units.v * numbers[OF_W], v.cols);
+    sum_element(&terms, sums.product, of_weights,
                 ((double)sums.e + lost) * magnitude_grown(units.v * numbers[OF_E], v.cols), 0, &u->sum, &u->error,
                 &moved, &reach);
+    stage_likely(v, numbers, units, sums, of_weights, moved, reach, u);
     const float got = stage_at(v, JUDGE_U, v.kv, v.row + r)[d],
                 last = before < 0 ? 0 : stage_at(v, JUDGE_U, before, v.row + r)[d];
     const double shift = numbers[OF_SHIFT], alpha = numbers[OF_ALPHA], carried = alpha * (double)last;
@@ -402,10 +471,10 @@ static __device__ __noinline__ void stage_value(const struct stage_view &v, cons
 }
 
 /* U of one column and EACH rows, from `row` on in steps. before: the tile visited before; -1: none. */
-template <int EACH>
+template <int EACH, bool LONG>
 static __device__ void stage_values(const struct stage_view &v, const struct stage_room &room, int d, int row, int step,
-                                    int before, const struct stage_units &units, struct stage_element *u, double *top,
-                                    struct judge_part *local, struct judge_part *global)
+                                    int before, const struct stage_units &units, struct stage_element<LONG> *u,
+                                    double *top, struct judge_part *local, struct judge_part *global)
 {
     const int W = v.n->bc, dim = v.n->head_dim_v;
     const double scale = 1 / units.v, scale_least = 1 / units.least, p_least = v.c->p_least;
@@ -413,12 +482,13 @@ static __device__ void stage_values(const struct stage_view &v, const struct sta
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         sums[i].product = sums[i].own = 0;
-        sums[i].w = sums[i].e = sums[i].sizes = 0;
+        sums[i].w = sums[i].e = sums[i].sizes = sums[i].f = sums[i].v = 0;
     }
 #pragma unroll 2 /* as far as registers go */
     for (int k = 0; k < v.cols; k++) {
         const double x = (double)room.of.tile[k * (dim + 1) + d];
         const float size = magnitude_narrow(x, scale), least = magnitude_narrow(judge_size(x, p_least), scale_least);
+        const float square = LONG ? magnitude_narrow(x * x, 1 / units.vv) : 0;
         *top = fmax(*top, fabs(x));
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
@@ -428,6 +498,10 @@ static __device__ void stage_values(const struct stage_view &v, const struct sta
             sums[i].w = fmaf(room.w[at], size, sums[i].w);
             sums[i].e = fmaf(room.e[at], size, sums[i].e);
             sums[i].sizes = fmaf(room.size_p[at], least, sums[i].sizes);
+            if (LONG && v.n->likely) {
+                sums[i].f = fmaf(room.f[at], size, sums[i].f);
+                sums[i].v = fmaf(room.v[at], square, sums[i].v);
+            }
         }
     }
     /* The bits: what was captured is what one of the ways gives. */
@@ -463,81 +537,17 @@ static __device__ void stage_values(const struct stage_view &v, const struct sta
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const struct stage_sums mine = sums[i]; /* that alone is in memory */
-        struct stage_element element = u[i];
+        struct stage_element<LONG> element = u[i];
         if (row + i * step < v.rows)
-            stage_value(v, room, d, row + i * step, before, units, mine, equal >> i & 1, &element, local, global);
+            stage_value<LONG>(v, room, d, row + i * step, before, units, mine, equal >> i & 1, &element, local, global);
         u[i] = element;
     }
 }
 
-/* O or LSE: as judge_ratio() has them. */
-static __device__ __noinline__ void stage_take_end(struct judge_part *x, int type, double got, double want,
-                                                   double bound, int place, int n, double *samples)
-{
-    const double ratio = judge_ratio(type, got, want, bound);
-    if (!(ratio >= 0 && ratio <= 1)) {
-        x->bad = 1;
-        return;
-    }
-    const bool quiet = fabs(got - want) <= bound;
-    if (quiet ? fabs(got - want) > x->worst * bound && ratio > x->worst : ratio > x->worst) {
-        x->worst = ratio;
-        x->place = place;
-    }
-    x->sum += got - want;
-    x->n++;
-    const int sample = stage_sample(place, n);
-    if (sample >= 0 && fabs(got / want) <= DBL_MAX)
-        samples[sample] = got / want;
-}
-
-/* local_lse() and the reference's. */
-static __device__ __noinline__ void stage_end_row(const struct judge_numbers &n, const struct judge_captured &c,
-                                                  const struct stage_state &s, int keys, double got, int place,
-                                                  int rows, double *samples, struct judge_part *parts)
-{
-    const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0, error = s.sum_error + joined;
-    double ln_sum = log(s.sum), want = s.max + ln_sum;
-    double own = bound_lse(fabs(s.frame) + fabs(n.ln_factor), s.max - s.frame + ln_sum + n.ln_factor, want) +
-                 n.folded_lse * fabs(s.frame);
-    const double widest = s.max_bound + log((double)keys);
-    double bound = (own + fmin(s.sum > error ? -log1p(-error / s.sum) : (double)INFINITY, widest)) * n.lse_unit;
-    if (n.lse_unit != 1)
-        bound += bound_convert(want * n.lse_unit);
-    stage_take_end(&parts[1], n.lse_type, got, want * n.lse_unit, bound, place, rows, samples + JUDGE_SAMPLES);
-    const double m = s.m * c.m_natural, off = n.lanes > 1 ? bound_gamma(n.lanes) * fabs(s.l) : 0, part = off / s.l;
-    ln_sum = log(s.l);
-    want = m + ln_sum - n.ln_factor;
-    own = bound_lse(fabs(m) + fabs(n.ln_factor), ln_sum, want) + n.folded_lse * fabs(m);
-    own += part < 1 ? -log1p(-part) : (double)INFINITY;
-    bound = own * n.lse_unit;
-    if (n.lse_unit != 1)
-        bound += bound_convert(want * n.lse_unit);
-    stage_take_end(&parts[0], n.lse_type, got, s.l > 0 ? want * n.lse_unit : (double)NAN, bound, place, rows, samples);
-}
-
-/* O of one element: local_o() and the reference's. last: the tile visited last. */
-static __device__ __noinline__ void stage_end_element(const struct judge_stage_arrays &work, const struct stage_view &v,
-                                                      const struct judge_tile &tile, const struct stage_room &room,
-                                                      int d, int r, int last, const struct stage_element &u, double top,
-                                                      double *samples, struct judge_part *parts)
-{
-    const struct judge_numbers &n = *v.n;
-    const double *numbers = room.of.row + r * OF_NUMBERS, sum = numbers[OF_SUM], l = numbers[OF_L];
-    const int place = (v.row + r) * n.head_dim_v + d, elements = v.tile_rows * n.head_dim_v;
-    const double got = judge_load(n.type[3], NULL, v.tensors + tile.o, (v.row + r) * work.base.stride[3] + d);
-    double want = u.sum / sum;
-    double bound = bound_divide(want) + fmin(output_moved(want, sum, numbers[OF_ERROR], u.error), fabs(want) + 2 * top);
-    stage_take_end(&parts[1], n.type[3], got, want, bound, place, elements, samples + JUDGE_SAMPLES);
-    const double off = n.lanes > 1 ? bound_gamma(n.lanes) * fabs(l) : 0, least = fabs(l) - off;
-    want = (double)stage_at(v, JUDGE_U, last, v.row + r)[d] / l;
-    bound = bound_divide(want) + (least > 0 ? fabs(want) * off / least : (double)INFINITY);
-    stage_take_end(&parts[0], n.type[3], got, want, bound, place, elements, samples);
-}
-
 /* A block's rows through all visits. W columns of U to a pass of its threads, PASSES of them. */
-template <int W, int PASSES>
-__global__ void __launch_bounds__(THREADS, W <= 128 ? 2 : 1) judge_stages(const struct judge_stage_arrays arrays)
+template <int W, int PASSES, bool LONG>
+__global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
+    judge_stages(const struct judge_stage_arrays arrays)
 {
     enum { GROUPS = THREADS / W, EACH = ROWS / GROUPS };
     extern __shared__ double judge_shared[];
@@ -560,9 +570,13 @@ __global__ void __launch_bounds__(THREADS, W <= 128 ? 2 : 1) judge_stages(const 
     const int column = threadIdx.x % W, group = threadIdx.x / W, share = block.row / ROWS;
     const int shares = (tile.rows + ROWS - 1) / ROWS;
     struct stage_state s = {};
-    s.max = -INFINITY;
+    s.max = n.max_begin;
+    s.max_bound = n.bound_begin;
     s.frame = n.start;
-    s.m = c.m_start;
+    s.sum = n.l_begin;
+    s.sum_error = n.l_error_begin;
+    s.m = n.m_begin;
+    s.l = n.l_begin * n.p_factor;
     bool open = !stage_same(work, v, JUDGE_Q, 0, tile.q, 0, tile.rows, D, share, shares);
     double most = 0;
     for (int d = lane; d < D; d += SHARE) {
@@ -582,7 +596,9 @@ __global__ void __launch_bounds__(THREADS, W <= 128 ? 2 : 1) judge_stages(const 
     }
     if (lane == 0)
         room.of.row[row * OF_NUMBERS + OF_Q] = unit_q;
-    struct stage_element u[PASSES][EACH] = {};
+    for (int i = threadIdx.x; LONG && n.likely && i < ROWS * JUDGE_BINS; i += THREADS)
+        room.of.bins[i] = 0;
+    struct stage_element<LONG> u[PASSES][EACH] = {};
     double top[PASSES] = {};
     int before = -1;
     for (int visit = 0; visit < slot.visits; visit++) {
@@ -608,13 +624,14 @@ __global__ void __launch_bounds__(THREADS, W <= 128 ? 2 : 1) judge_stages(const 
         const double most_v =
             judge_load_tile(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, 0, room.of);
         open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
-        stage_weights(v, room, ranges, mask, work.base.mask_stride, &s, parts);
-        const struct stage_units units = {judge_unit(most_v), judge_unit(judge_size(most_v, c.p_least))};
+        stage_weights<LONG>(work.base, tile, v, room, ranges, mask, work.base.mask_stride, &s, parts);
+        const struct stage_units units = {judge_unit(most_v), judge_unit(judge_size(most_v, c.p_least)),
+                                          judge_unit(most_v * most_v)};
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + column < n.head_dim_v)
-                stage_values<EACH>(v, room, pass * W + column, group, GROUPS, before, units, u[pass], &top[pass],
-                                   &parts[JUDGE_U * 2], &parts[JUDGE_U * 2 + 1]);
+                stage_values<EACH, LONG>(v, room, pass * W + column, group, GROUPS, before, units, u[pass], &top[pass],
+                                         &parts[JUDGE_U * 2], &parts[JUDGE_U * 2 + 1]);
         parts[0].bad |= open;
 #pragma unroll 1
         for (int i = 0; i < KINDS; i++)
@@ -629,66 +646,43 @@ __global__ void __launch_bounds__(THREADS, W <= 128 ? 2 : 1) judge_stages(const 
         stage_part_begin(&parts[i]);
     parts[0].bad = open;
     if (row < v.rows && lane == 0) {
-        const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0;
         double *numbers = room.of.row + row * OF_NUMBERS;
+        const double together =
+            LONG && n.likely ? likely_together(room.of.bins + row * JUDGE_BINS, JUDGE_BINS, s.squares) : 1;
+        stage_sink(n, c, &s, numbers);
         if (n.has_lse)
-            stage_end_row(n, c, s, ranges[row].keys,
+            stage_end_row(n, c, s, numbers, together, ranges[row].keys,
                           judge_load(n.lse_type, NULL, work.base.tensors + tile.lse, block.row + row), block.row + row,
                           tile.rows, samples + JUDGE_LSE * 2 * JUDGE_SAMPLES, parts + JUDGE_LSE * 2);
+        const double joined = n.lanes > 1 ? bound_gamma(n.lanes) * s.sum : 0;
         numbers[OF_SUM] = s.sum;
         numbers[OF_ERROR] = s.sum_error + joined;
         numbers[OF_L] = s.l;
+        numbers[OF_TOGETHER] = together;
+        numbers[OF_LIKELY] = LONG && n.likely
+                                 ? fmin(numbers[OF_ERROR], likely_most(together, s.likely_l, s.l_variance) + joined)
+                                 : numbers[OF_ERROR];
     }
     __syncthreads();
+    double wants[LONG ? PASSES : 1][LONG ? EACH : 1] = {};
 #pragma unroll
     for (int pass = 0; pass < PASSES; pass++)
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int d = pass * W + column, r = group + i * GROUPS;
+            if (d < n.head_dim_v && r < v.rows && n.sink_last)
+                stage_keep(room.of.row[r * OF_NUMBERS + OF_KEPT], &u[pass][i]);
             if (d < n.head_dim_v && r < v.rows)
-                stage_end_element(work, v, tile, room, d, r, before, u[pass][i], top[pass], samples, parts);
+                wants[LONG ? pass : 0][LONG ? i : 0] =
+                    stage_end_element<LONG>(work, v, tile, room, d, r, before, u[pass][i], top[pass], samples, parts);
         }
+    if constexpr (LONG)
+        if (n.noise)
+            stage_noise<W>(work, v, tile, room, s, wants, u);
+    __syncthreads();
     for (int i = 0; i < JUDGE_ENDS * JUDGE_SIDES; i++)
         stage_part_put(room, i, parts[i]);
     stage_parts_end(work, room, verdict, share, JUDGE_ENDS * JUDGE_SIDES);
-}
-
-struct judge_finish_arrays {
-    const struct judge_part *parts;
-    const double *samples;
-    struct judge_verdict *verdicts;
-    int64_t n;
-    int32_t groups; /* parts of each; those that are not there are zeros */
-};
-
-/* Joins the parts of each verdict, a warp to one; the quartiles of its sample are find_quartiles()'s. */
-static __global__ void judge_finish(const struct judge_finish_arrays work)
-{
-    const int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
-    const double x = i < work.n && lane < JUDGE_SAMPLES ? work.samples[i * JUDGE_SAMPLES + lane] : (double)NAN;
-    int before = 0, n = 0;
-    for (int j = 0; j < JUDGE_SAMPLES; j++) {
-        const double y = __shfl_sync(0xffffffffu, x, j);
-        before += y < x || (y == x && j < lane);
-        n += y == y;
-    }
-    double quartile[3];
-    for (int q = 0; q < 3; q++) {
-        double found = x == x && before == (q + 1) * n / 4 ? x : -(double)INFINITY;
-        for (int flip = 16; flip > 0; flip /= 2)
-            found = fmax(found, __shfl_xor_sync(0xffffffffu, found, flip));
-        quartile[q] = found;
-    }
-    if (lane != 0 || i >= work.n)
-        return;
-    struct judge_verdict out;
-    out.all = work.parts[i * work.groups];
-    for (int group = 1; group < work.groups; group++)
-        stage_part_join(&out.all, work.parts[i * work.groups + group]);
-    out.median = n ? (float)quartile[1] : NAN;
-    out.spread = n ? (float)(quartile[2] - quartile[0]) : NAN;
-    work.verdicts[i] = out;
 }
 
 #endif

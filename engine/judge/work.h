@@ -11,7 +11,7 @@
 
 enum {
     JUDGE_MAGIC = 0x4A554447,
-    JUDGE_VERSION = 3,
+    JUDGE_VERSION = 4,
     JUDGE_ROWS = 16,
     JUDGE_THREADS = 256 /* of a block */,
     JUDGE_BINS = 128
@@ -42,8 +42,9 @@ struct judge_captured {
     int32_t groups;                    /* blocks to a q tile of plan's rows */
     int32_t p_type, l_rounded, l_cols; /* enum dtype that P.V takes P in; columns of a captured l */
     int32_t direct;                    /* 1: m is the maximum of the captured scores as they are */
+    int32_t mask_later;                /* 1: S was captured before its mask */
     int32_t alpha_one_at_start, alpha_one_first, alpha_none_first;
-    double s_natural, m_natural, m_start;
+    double s_natural, m_natural;
     double l_relative, l_tiny, l_tiny_global; /* of local formulas, and of the reference */
     double u_relative, u_tiny, u_tiny_global;
     double p_least; /* a smaller operand of P V counts as this; 0: as it is */
@@ -70,10 +71,24 @@ struct judge_part {
     double worst, sum; /* error / bound, and where it is first; signed errors */
     int32_t place, n;  /* n: finite errors */
     int32_t bad;       /* 1: not all of it is right, or not for this judge to say */
+    int32_t likely;    /* 1: of O and LSE: a likely bound was narrower than the worst case's in some element */
 };
 struct judge_verdict {
     struct judge_part all;
     float median, spread; /* of got / want; NaN: none could be divided */
+};
+
+/* How what the products take of Q, K or V is made of its elements. */
+struct judge_input {
+    int32_t lossy;             /* 1: a correct kernel's may be another number: sums of magnitudes take input_size() */
+    int32_t turned;            /* elements of a row that RoPE has turned; 0: none */
+    int32_t apart;             /* of these how far the two of a pair lie apart; 1: they are neighbors */
+    int32_t descaled;          /* 1: elements are codes, which get their scales before the product */
+    int32_t roundings;         /* of that; see codes_roundings() */
+    int32_t rows, dims, parts; /* as struct coding has them */
+    int64_t scales;            /* where those of the head begin in judge_work.scales */
+    double turned_share;       /* rope_loose_share() */
+    struct input_terms terms;
 };
 
 /* All that the formulas take of a case, the same for every q tile of a head. */
@@ -81,6 +96,9 @@ struct judge_numbers {
     int32_t head_dim, head_dim_v, bc;
     int32_t type[4], lse_type;      /* enum dtype of Q, K, V, O */
     int32_t has_lse, likely, lanes; /* lanes that share a row's l */
+    int32_t more;                   /* 1: inputs are lossy, or splits are merged */
+    int32_t splits;                 /* that are merged; 0: none are */
+    struct judge_input input[3];    /* of Q, K, V */
     int32_t noise;                  /* 1: what O errs by has a size that is expected */
     int32_t roundings, bin_bits, bin_least;
     double factor, score_grown, score_tiny, score_least; /* S; score_least: product_size() of a small number */
@@ -92,7 +110,9 @@ struct judge_numbers {
     int64_t by_key, by_tile;  /* where these begin in judge_work.scales */
     double natural, convert, start; /* of a score of 1; 1 where m's unit is another; m before the first key, natural */
     double max_begin, bound_begin, l_begin, l_error_begin; /* before the first key */
-    int32_t has_sink, sink_last;                           /* sink_last: it joins l behind the last tile */
+    double m_begin, m_begin_loose;                         /* the same of a captured m, in its unit */
+    double start_later;          /* `start` of a split behind the first, where no sink begins */
+    int32_t has_sink, sink_last; /* sink_last: it joins l behind the last tile */
     double sink;
     struct exponential exponential;
     double p_factor, ln_factor;
@@ -121,7 +141,10 @@ enum {
     ROW_LIKELY,
     ROW_TOGETHER,
     ROW_ALPHA,
-    ROW_KEPT, /* of U, behind a sink */
+    ROW_KEPT,   /* of U, behind a sink */
+    ROW_MERGED, /* what the splits before keep of themselves; and of the one that joins: */
+    ROW_JOINS,  /* what it weighs, 0: nothing */
+    ROW_SHARE,  /* by how much its share errs */
     ROW_NUMBERS
 };
 
@@ -130,9 +153,10 @@ static inline size_t judge_room_bytes(const struct judge_numbers *n, int columns
 {
     const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS,
                  widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
+    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * D + (n->likely ? 7 : 4) * W +
+                        (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
     const size_t tiles =
-        (rows * D + 7 * rows * W + rows * JUDGE_BINS + rows * ROW_NUMBERS + JUDGE_THREADS / 32) * sizeof(double) +
-        (rows * D + W * (widest + 1)) * sizeof(float);
+        (rows * sums + JUDGE_THREADS / 32) * sizeof(double) + (rows * D + W * (widest + 1)) * sizeof(float);
     const size_t end = 4 * rows * (size_t)columns * sizeof(double);
     return tiles > end ? tiles : end;
 }
@@ -143,16 +167,21 @@ static inline int judge_columns(const struct judge_numbers *n)
 
 /* The same of a block that judges captured stages. */
 enum {
-    JUDGE_STAGE_NUMBERS = 12 /* of a row, see stages.cuh */,
+    JUDGE_STAGE_NUMBERS = 20 /* of a row, see stages.cuh */,
     JUDGE_BLOCK_BYTES = 4096 /* for what all threads read */
 };
 static inline size_t judge_stage_room_bytes(const struct judge_numbers *n)
 {
     const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS, warps = JUDGE_THREADS / 32,
                  widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
-    return JUDGE_BLOCK_BYTES + (4 * rows * W + rows * JUDGE_STAGE_NUMBERS + warps) * sizeof(double) +
-           warps * JUDGE_STAGES * JUDGE_SIDES * sizeof(struct judge_part) +
-           (2 * rows * D + 2 * rows * W + W * (widest + 1)) * sizeof(float) + rows * (D + W) * sizeof(int16_t);
+    const size_t more = n->likely ? rows * ((3 * W + JUDGE_BINS) * sizeof(double) + W * sizeof(float)) : 0;
+    const size_t tiles = (4 * rows * W + rows * JUDGE_STAGE_NUMBERS + warps) * sizeof(double) + more +
+                         warps * JUDGE_STAGES * JUDGE_SIDES * sizeof(struct judge_part) +
+                         (2 * rows * D + 2 * rows * W + W * (widest + 1)) * sizeof(float) +
+                         rows * (D + W) * sizeof(int16_t);
+    /* What each of a row's elements of O errs by is added up by one thread. */
+    const size_t end = n->likely ? 3 * rows * (size_t)judge_columns(n) * sizeof(double) : 0;
+    return JUDGE_BLOCK_BYTES + (tiles > end ? tiles : end);
 }
 
 struct judge_tile {
@@ -167,6 +196,8 @@ struct judge_tile {
     double largest_by_row; /* of these; 1 at least */
     int32_t first, last;   /* kv tiles that hold something for one of its rows */
     int32_t visits;        /* how many of first .. last those are: all of them, but with a mask of bytes */
+    int64_t order;         /* of splits: its first visit in judge_work.orders, and whether it begins a split */
+    int32_t first_row;     /* the number of its first row in the head */
     int64_t mask;          /* where the mask of its rows begins in the trace's file; read where there is one */
     int64_t skips;         /* its first byte in judge_work.skips: 1 for each of first .. last that holds nothing */
 };
@@ -175,6 +206,9 @@ struct judge_range {
     int32_t first, last; /* keys that a row sees: first .. last - 1, with a mask of bytes some of them */
     int32_t keys;        /* how many */
 };
+
+/* In judge_work.orders of a run whose splits are merged: the kv tiles of one split after the other. */
+enum { JUDGE_BEGINS = 1 << 30 /* a split behind the first one begins */ };
 
 /* Captured q tiles go to the device in so many pieces, one after the other, while those that are there are judged. */
 enum { JUDGE_PIECES = 8 };
@@ -205,11 +239,15 @@ struct judge_work {
     int64_t bytes;      /* of the file */
     int64_t stride[4];  /* rows of Q, K, V, O, in elements */
     int64_t begin, end; /* of the tensors in the trace's file */
+    int64_t
+        turned[2]; /* offsets in this file: Q and K as RoPE turns them, where judge_tile's q and k then lie; 0: there */
+    int64_t turned_bytes[2];
     float code[3][256]; /* what each code of Q, K, V is */
     /* Offsets in this file of arrays, and their lengths. */
     int64_t numbers, tiles, ranges, blocks, scales;
     int64_t n_numbers, n_tiles, n_rows, n_blocks, n_scales;
-    int64_t rows;  /* offset: judge_row[n_rows], written, as all that lies behind; none of captured stages */
+    int64_t
+        rows; /* offset: judge_row[n_rows], written, as all that lies behind; of captured stages their noise alone */
     int64_t skips; /* offset: bytes, see judge_tile; their number is 0 where there is no mask of bytes */
     int64_t n_skips, mask_stride, bias_stride;
     int64_t values; /* offset: judge_value, written; 0: nobody asks for them */

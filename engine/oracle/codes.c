@@ -119,9 +119,7 @@ static double quantize(enum dtype of, double x, double scale, double *half)
     return high > low ? (low + high) / 2 : codes_round(of, y);
 }
 
-/* How often a value that is made of a code is rounded, in f32: not at all by a power of two, twice where the scales of
-   block and tensor are multiplied first, as 4 + 24 bits do not fit. A code times a scale of e4m3 does. */
-static int descale_roundings(const struct coding *coding)
+int codes_roundings(const struct coding *coding)
 {
     return coding->quantized                      ? 5
            : coding->scale_type == ASC_SCALE_E8M0 ? 0
@@ -137,13 +135,13 @@ bool codes_uncertain(const struct oracle_case *c, enum asc_channel ch)
 /* How far rows that RoPE has turned may lie from a correct kernel's. */
 static void turned_loose(const struct oracle_case *c, const double *x, int rows, int cols, double *loose)
 {
+    const double share = rope_loose_share((double)c->conventions.rope_error);
     for (int r = 0; r < rows; r++, x += cols, loose += cols) {
         memset(loose, 0, (size_t)cols * sizeof *loose);
         for (int i = 0; i < c->rope.dim / 2; i++) {
             int32_t pair[2];
             asc_rope_pair(c->rope.kind, c->rope.dim, i, pair);
-            const double length = hypot(x[pair[0]], x[pair[1]]);
-            loose[pair[0]] = loose[pair[1]] = rope_loose(length, (double)c->conventions.rope_error);
+            loose[pair[0]] = loose[pair[1]] = input_turned(share, x[pair[0]], x[pair[1]]);
         }
     }
 }
@@ -180,7 +178,7 @@ bool codes_load(const struct oracle_case *c, const struct coded_rows *part, doub
                 continue;
             loose[i] = half * times;
             if (descaled)
-                loose[i] += descale_roundings(coding) * BOUND_U * fabs(out[i]) * BOUND_SLACK + BOUND_TINY;
+                loose[i] += input_descaled(codes_roundings(coding), out[i]);
             any = fmax(any, loose[i]);
         }
     }

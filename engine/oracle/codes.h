@@ -20,6 +20,9 @@ int codes_groups(int head_rows, int rows);
 /* The scale of element `col` of row r of a matrix; 1 where its elements are values. What is left of scales behind a
    product is that of all elements of a row (codes_refused()): column 0 stands for them. */
 double codes_scale(const struct coding *coding, int r, int col);
+/* How often a value that is made of a code is rounded, in f32: not at all by a power of two, twice where the scales of
+   block and tensor are multiplied first, as 4 + 24 bits do not fit. A code times a scale of e4m3 does. */
+int codes_roundings(const struct coding *coding);
 /* Its number among those of the head; row: of the head. */
 int codes_scale_at(const struct coding *coding, int row, int col);
 
@@ -42,7 +45,7 @@ struct coded_rows {
    the type it is used in, the same shape; not written, and may be NULL, where codes_use is CODES_NONE. Returns whether
    anything of loose is not 0.
 
-   A value made from a code is rounded once, u |x|, see descale_roundings() for scales that are no f32. Where the launch
+   A value made from a code is rounded once, u |x|, see codes_roundings() for scales that are no f32. Where the launch
    quantizes, its scale may be another f32 (4 u: an approximate division), and a quotient so near the middle of two
    codes that 8 u of it decide may become either (2 u for each of two divisions, or of a division and a multiplication;
    as much again for approximate ones): out then lies between the two.

@@ -401,6 +401,75 @@ FORMULA double formula_round(double x, int bits, int least_exponent, double larg
     return x < 0 ? -rounded : x > 0 ? rounded : x;
 }
 
+/* What the products take of an input that is rounded to a narrower type first, off by `loose` before that; unit and
+   half_tiny are 0 where it is not. fold: a factor that is multiplied into it before, 1 for none: its product is rounded
+   by a relative error that does not depend on the factor, and half a subnormal, which does. */
+struct input_terms {
+    double unit, half_tiny, fold;
+};
+/* Its magnitude at most. */
+FORMULA double input_size(const struct input_terms *t, double x, double loose)
+{
+    if (t->fold != 1)
+        return (fabs(x) + loose) * (1 + t->unit) * (1 + 4 * BOUND_U) + (t->half_tiny + BOUND_TINY) / t->fold;
+    return fabs(x) * (1 + t->unit) + t->half_tiny + loose * (1 + t->unit);
+}
+/* How far what a code becomes, x, may lie from a correct kernel's: so many roundings. */
+FORMULA double input_descaled(int roundings, double x)
+{
+    return roundings * BOUND_U * fabs(x) * BOUND_SLACK + BOUND_TINY;
+}
+/* rope_loose() of a pair that RoPE has turned, which is (a, b) now; share: rope_loose_share(). The squares stay finite,
+   and above 0 where a and b are: these are numbers of f32. */
+FORMULA double input_turned(double share, double a, double b)
+{
+    return share * sqrt(a * a + b * b) + 3 * BOUND_TINY;
+}
+
+/* What a split ends with is merged by shares, see merge.h. By how much the share of one errs, but for what depends on
+   the lse of all. frame: the m that the kernel's own lse_s is made with, uncertain by m_loose; folded: what scales in
+   the constant make of it; lse: m + ln l. */
+FORMULA double merge_share(const struct exponential *e, double ln_factor, double frame, double m_loose, double folded,
+                           double lse)
+{
+    const double error =
+        bound_lse(fabs(frame) + fabs(ln_factor), lse - frame + ln_factor, lse) + bound_convert(lse) + m_loose + folded;
+    return bound_expm1(error) + exponential_error(e, lse, 0) + 6 * BOUND_U;
+}
+/* The other half: of all of it, for |lse_s - lse|, and the sum over so many splits. */
+FORMULA double merge_common(double lse, int splits)
+{
+    return 3.25 * BOUND_U * fabs(lse) + bound_gamma(splits + 2);
+}
+/* By how much that and the error of lse itself move the sum l of all of them, whose maximum is m. */
+FORMULA double merge_of_all(double l, double m, double ln_l, double common, double folded)
+{
+    return l * (common + bound_expm1(bound_lse(fabs(m), ln_l, m + ln_l) + folded));
+}
+/* Sums over the splits so far, in the frame of their largest maximum. */
+struct merged_value {
+    double sum, size, loose, likely;
+};
+/* A part, uncertain by loose and with all but certainty by likely, joins: what is there keeps `kept` of itself, the
+   part weighs `weight`, its share errs by `share`. */
+FORMULA void merge_value(double kept, double weight, double share, double part, double loose, double likely,
+                         struct merged_value *x)
+{
+    const double size = fabs(part);
+    x->sum = kept * x->sum + weight * part;
+    x->size = kept * x->size + weight * size;
+    x->loose = kept * x->loose + weight * (loose + (size + loose) * share);
+    x->likely = kept * x->likely + weight * (likely + (size + loose) * share);
+}
+/* l of a part joins, whose own uncertainty its share does not touch. */
+FORMULA void merge_sum(double kept, double weight, double share, double part, double loose, double likely,
+                       struct merged_value *x)
+{
+    x->sum = kept * x->sum + weight * part;
+    x->loose = kept * x->loose + weight * (loose + fabs(part) * share);
+    x->likely = kept * x->likely + weight * (likely + fabs(part) * share);
+}
+
 /* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
    scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). roundings: 0
    where neither is. */

@@ -61,38 +61,32 @@ void merge_begin(const struct oracle_case *c, struct judge_scratch *s)
     memset(s->merged[GLOBAL].max_bound, 0, row_bytes);
 }
 
-static double offset_of(const struct oracle_case *c)
-{
-    return bound_ln_factor(c);
-}
-
 /* d_s, but for what depends on lse. frame: the m that the kernel's own lse_s is made with. */
 static double share_loose(const struct oracle_case *c, double frame, double m_loose, double lse)
 {
-    const double offset = offset_of(c);
-    const double error = bound_lse(fabs(frame) + fabs(offset), lse - frame + offset, lse) + bound_convert(lse) +
-                         m_loose + bound_folded_scales(c, frame);
-    return bound_expm1(error) + bound_exp_declared(c, lse, 0) + 6 * BOUND_U;
+    const struct exponential e = weight_exponential(c);
+    return merge_share(&e, bound_ln_factor(c), frame, m_loose, bound_folded_scales(c, frame), lse);
 }
 
 static void add_part(const struct merged *to, int r, int head_dim_v, const struct part *part)
 {
     const double m = fmax(to->m[r], part->m);
-    const double kept = to->m[r] == -INFINITY ? 0 : exp(to->m[r] - m), weight = exp(part->m - m);
+    const double kept = to->m[r] == -INFINITY ? 0 : exp_lane(to->m[r] - m), weight = exp_lane(part->m - m);
     const size_t first = (size_t)r * (size_t)head_dim_v;
+    struct merged_value l = {.sum = to->l[r], .loose = to->l_loose[r], .likely = to->l_likely[r]};
+    merge_sum(kept, weight, part->share_loose, part->l, part->l_loose, part->l_likely, &l);
     to->m[r] = m;
-    to->l[r] = kept * to->l[r] + weight * part->l;
-    to->l_loose[r] = kept * to->l_loose[r] + weight * (part->l_loose + fabs(part->l) * part->share_loose);
-    to->l_likely[r] = kept * to->l_likely[r] + weight * (part->l_likely + fabs(part->l) * part->share_loose);
+    to->l[r] = l.sum;
+    to->l_loose[r] = l.loose;
+    to->l_likely[r] = l.likely;
     for (int d = 0; d < head_dim_v; d++) {
         const size_t i = first + (size_t)d;
-        const double size = fabs(part->u[d]);
-        to->u[i] = kept * to->u[i] + weight * part->u[d];
-        to->u_size[i] = kept * to->u_size[i] + weight * size;
-        to->u_loose[i] =
-            kept * to->u_loose[i] + weight * (part->u_loose[d] + (size + part->u_loose[d]) * part->share_loose);
-        to->u_likely[i] =
-            kept * to->u_likely[i] + weight * (part->u_likely[d] + (size + part->u_loose[d]) * part->share_loose);
+        struct merged_value u = {to->u[i], to->u_size[i], to->u_loose[i], to->u_likely[i]};
+        merge_value(kept, weight, part->share_loose, part->u[d], part->u_loose[d], part->u_likely[d], &u);
+        to->u[i] = u.sum;
+        to->u_size[i] = u.size;
+        to->u_loose[i] = u.loose;
+        to->u_likely[i] = u.likely;
     }
 }
 
@@ -132,7 +126,7 @@ void merge_local(const struct oracle_case *c, struct judge_scratch *s)
             .l = l,
             .l_loose = s->carried.l_loose[r] + lanes_loose(c, l),
             .l_likely = 0,
-            .share_loose = share_loose(c, m, s->carried.m_loose[r] * fabs(natural), m + log(l) - offset_of(c)),
+            .share_loose = share_loose(c, m, s->carried.m_loose[r] * fabs(natural), m + log(l) - bound_ln_factor(c)),
             .u = s->carried.u + first,
             .u_loose = s->carried.u_loose + first,
             .u_likely = s->carried.u_loose + first};
@@ -171,11 +165,10 @@ void merge_reference(const struct oracle_case *c, struct judge_scratch *s)
 static void finish_row(const struct oracle_case *c, const struct merged *to, int r)
 {
     const double l = to->l[r], ln_l = log(l), lse = to->m[r] + ln_l;
-    const double common = 3.25 * BOUND_U * fabs(lse) + bound_gamma(schedule_splits(c) + 2);
+    const double common = merge_common(lse, schedule_splits(c));
     if (!(l > 0))
         return;
-    const double of_l =
-        l * (common + bound_expm1(bound_lse(fabs(to->m[r]), ln_l, lse) + bound_folded_scales(c, to->m[r])));
+    const double of_l = merge_of_all(l, to->m[r], ln_l, common, bound_folded_scales(c, to->m[r]));
     to->l_loose[r] += of_l;
     to->l_likely[r] += of_l;
     for (int d = 0; d < c->head_dim_v; d++) {

@@ -15,11 +15,15 @@
 #include "engine/oracle/weight.h"
 #include <string.h>
 
-VECTOR_UNITS static void grow_sizes(const double *restrict x, size_t n, double grown, double more,
-                                    double *restrict size)
+/* loose: [n], or NULL. */
+VECTOR_UNITS static void take_sizes(const struct input_terms *terms, const double *restrict x,
+                                    const double *restrict loose, size_t n, double *restrict size)
 {
-    for (size_t i = 0; i < n; i++)
-        size[i] = fabs(x[i]) * grown + more;
+    const struct input_terms t = *terms;
+    for (size_t i = 0; i < n && loose; i++)
+        size[i] = input_size(&t, x[i], loose[i]);
+    for (size_t i = 0; i < n && !loose; i++)
+        size[i] = input_size(&t, x[i], 0);
 }
 
 /* The type that an input is converted to before it is used; DTYPE_F32: none that is narrower. What codes become is f16
@@ -39,48 +43,35 @@ static enum dtype used_type(const struct oracle_case *c, enum asc_channel ch)
     }
 }
 
+/* A factor that is folded into Q makes what is recorded of it, or where nothing is, a number of the input's type. */
+bool reference_input(const struct oracle_case *c, enum asc_channel ch, struct input_terms *t)
+{
+    const int used = values_type(c, asc_q);
+    t->fold = ch == asc_q ? fabs(values_fold(c)) : 1;
+    if (t->fold == 1)
+        return bound_narrow(used_type(c, ch), &t->unit, &t->half_tiny);
+    bound_narrow(used >= 0                           ? (enum dtype)used
+                 : codes_use(c, asc_q) != CODES_NONE ? DTYPE_F16
+                 : c->rope.kind                      ? c->turned_type
+                                                     : c->in_q.dtype,
+                 &t->unit, &t->half_tiny);
+    return true;
+}
+
 /* Loads rows first .. first + rows - 1 of an input. Where the kernel converts it to a narrower type before use, a
    correct one works on values up to half a step away: the sizes include that. */
 static void load_input(const struct oracle_case *c, enum asc_channel ch, int first, int rows, struct original_input *to)
 {
     const struct coded_rows part = {ch, codes_input(c, ch), codes_of(c, ch), first, rows};
-    const size_t n = (size_t)rows * (size_t)oracle_dim(c, ch);
-    double unit = 0;
-    double half_tiny = 0;
+    struct input_terms terms;
     to->value = to->value_room;
     to->top = NULL;
-    const int uncertain = codes_load(c, &part, to->value, to->loose);
-    to->lossy = bound_narrow(used_type(c, ch), &unit, &half_tiny) || uncertain;
+    const bool uncertain = codes_load(c, &part, to->value, to->loose);
+    to->lossy = reference_input(c, ch, &terms) || uncertain;
     to->size = to->lossy ? to->size_room : to->value;
-    if (!to->lossy)
-        return;
-    grow_sizes(to->value, n, 1 + unit, half_tiny, to->size_room);
-    for (size_t i = 0; uncertain && i < n; i++)
-        to->size_room[i] += to->loose[i] * (1 + unit);
-}
-
-/* Where a factor is folded into Q the result is rounded to the recorded type, or where none is recorded, to the type of
-   the input: a relative error that does not depend on the factor, and half a subnormal, which does. */
-static void load_q(const struct oracle_case *c, struct original_input *to)
-{
-    const int used = values_type(c, asc_q);
-    const double fold = fabs(values_fold(c));
-    double unit = 0;
-    double half_tiny = 0;
-    load_input(c, asc_q, 0, c->in_q.rows, to);
-    if (fold == 1)
-        return;
-    const bool coded = codes_uncertain(c, asc_q);
-    bound_narrow(used >= 0                           ? (enum dtype)used
-                 : codes_use(c, asc_q) != CODES_NONE ? DTYPE_F16
-                 : c->rope.kind                      ? c->turned_type
-                                                     : c->in_q.dtype,
-                 &unit, &half_tiny);
-    for (int i = 0; i < c->in_q.rows * c->head_dim; i++)
-        to->size_room[i] = (fabs(to->value[i]) + (coded ? to->loose[i] : 0)) * (1 + unit) * (1 + 4 * BOUND_U) +
-                           (half_tiny + BOUND_TINY) / fold;
-    to->size = to->size_room;
-    to->lossy = true;
+    if (to->lossy)
+        take_sizes(&terms, to->value, uncertain ? to->loose : NULL, (size_t)rows * (size_t)oracle_dim(c, ch),
+                   to->size_room);
 }
 
 void reference_load(const struct oracle_case *c, struct judge_scratch *s, enum asc_channel ch)
@@ -103,7 +94,7 @@ void reference_scales(const struct oracle_case *c, struct judge_scratch *s, enum
 
 void reference_inputs(const struct oracle_case *c, struct judge_scratch *s)
 {
-    load_q(c, &s->input[asc_q]);
+    load_input(c, asc_q, 0, c->in_q.rows, &s->input[asc_q]);
     codes_by(c, asc_q, 0, c->in_q.rows, s->input[asc_q].by);
     s->at.scales_s = c->conventions.qk_descale == ASC_QK_PRODUCT && codes_descale_roundings(c) > 0;
     memset(s->reference.out_top, 0, (size_t)c->head_dim_v * sizeof *s->reference.out_top);

@@ -52,6 +52,8 @@ static inline double reference_offset(const struct oracle_case *c)
     return bound_p_factor(c);
 }
 
+/* How an input is rounded before it is used. false: it is not; *t says so as well. */
+bool reference_input(const struct oracle_case *c, enum asc_channel ch, struct input_terms *t);
 /* How many weights of a tile an l adds up: each of several lanes sums its share of them. */
 int reference_added_keys(const struct oracle_case *c);
 /* What summing a tile costs U, relative to the largest partial sum. */

@@ -41,6 +41,7 @@ static int case_at(const struct trace *t, const int32_t *types, const int32_t pl
     }
     *out = head->c.c;
     out->q_tile = place[2];
+    out->states = trace_states(t, place);
     out->q_codes.first += (place[2] - head->place[2]) * out->br;
     if (out->bias.data)
         out->bias.data =
@@ -128,9 +129,14 @@ void *gpu_work_part(const struct gpu_work *job, int64_t offset)
     return (unsigned char *)job->work + offset;
 }
 
+static int64_t bytes_from(const void *from, const void *to)
+{
+    return (const unsigned char *)to - (const unsigned char *)from;
+}
+
 static int64_t offset_of(const struct trace *t, const void *data)
 {
-    return (const unsigned char *)data - t->bytes;
+    return bytes_from(t->bytes, data);
 }
 
 static int64_t row_bytes(const struct matrix *m)
@@ -140,12 +146,16 @@ static int64_t row_bytes(const struct matrix *m)
 
 /* Where the tensors of a tile lie. */
 static void place_tensors(const struct trace *t, const struct oracle_case *c, const struct head *head,
-                          struct judge_tile *tile)
+                          const struct judge_work *w, struct judge_tile *tile)
 {
     const struct matrix *o = &c->captured[asc_o], *lse = &c->captured[asc_lse];
     const int64_t rows = (int64_t)(c->q_tile - head->place[2]) * c->br;
     tile->q = offset_of(t, c->in_q.data) + rows * row_bytes(&c->in_q);
     tile->k = offset_of(t, c->in_k.data);
+    if (w->turned_bytes[0]) {
+        tile->q = w->turned[0] + rows * row_bytes(&c->in_q) + bytes_from(trace_turned(t, 'q'), c->in_q.data);
+        tile->k = w->turned[1] + bytes_from(trace_turned(t, 'k'), c->in_k.data);
+    }
     tile->v = offset_of(t, c->in_v.data);
     tile->o = offset_of(t, o->data) + rows * row_bytes(o);
     tile->mask = c->mask.data ? offset_of(t, c->mask.data) : 0;
@@ -159,8 +169,9 @@ static bool begins_head(int32_t (*places)[3], int64_t i)
     return i == 0 || places[i][0] != places[i - 1][0] || places[i][1] != places[i - 1][1];
 }
 
-/* How much of each there is: heads, rows, blocks and values of all places. */
-static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, struct judge_work *w)
+/* How much of each there is: heads, rows, blocks and values of all places. c: the case of one. */
+static void count_work(const struct trace *t, const struct oracle_case *c, int32_t (*places)[3], int64_t n,
+                       struct judge_work *w)
 {
     const struct asc_problem *p = &t->problem;
     const bool coded = dtype_is_code((enum dtype)p->dtype) || dtype_is_code((enum dtype)p->k_dtype) ||
@@ -175,7 +186,12 @@ static void count_work(const struct trace *t, int32_t (*places)[3], int64_t n, s
         w->n_values += (int64_t)rows * (t->problem.head_dim_v + 1);
         w->n_numbers += begins_head(places, i);
     }
-    w->n_scales = coded ? w->n_rows + w->n_numbers * ((int64_t)p->kv_len + t->layout.kv_tiles) : 0;
+    w->n_scales =
+        coded ? w->n_rows + w->n_numbers * ((int64_t)p->kv_len + t->layout.kv_tiles + judge_scale_codes_room(c)) : 0;
+    if (c->kv_splits > 1)
+        w->n_orders = n * t->layout.kv_tiles;
+    for (int i = 0; i < 2 && c->rope.kind; i++)
+        w->turned_bytes[i] = (int64_t)(problem_tensor_count(p, i ? TENSOR_K : TENSOR_Q) * sizeof(float));
 }
 
 /* Longest rows first: what is left at the end of a launch is short. Captured q tiles piece by piece. */
@@ -236,18 +252,25 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
                 numbers->by_tile = scale + c.kv_len;
                 judge_scale_keys(&c, scales + numbers->by_key, scales + numbers->by_tile);
                 scale += c.kv_len + c.kv_tiles;
+                judge_scale_codes(&c, scale, scales, numbers);
+                scale += judge_scale_codes_room(&c);
             }
             numbers++;
         }
-        place_tensors(t, &c, &head, &tiles[i]);
+        place_tensors(t, &c, &head, w, &tiles[i]);
         tiles[i].numbers = (int32_t)(numbers - 1 - (struct judge_numbers *)gpu_work_part(job, w->numbers));
         tiles[i].by_row = scale;
         if (w->n_scales)
             tiles[i].largest_by_row = judge_scale_rows(&c, scales + scale);
         scale += w->n_scales ? c.in_q.rows : 0;
         tiles[i].skips = i * c.kv_tiles;
-        judge_tiles_of(&c, &tiles[i], ranges + row,
-                       c.mask.data ? (unsigned char *)gpu_work_part(job, w->skips) + tiles[i].skips : NULL);
+        tiles[i].order = i * c.kv_tiles;
+        if (judge_tiles_of(&c, &tiles[i], ranges + row,
+                           c.mask.data ? (unsigned char *)gpu_work_part(job, w->skips) + tiles[i].skips : NULL,
+                           c.kv_splits > 1 ? (int32_t *)gpu_work_part(job, w->orders) + tiles[i].order : NULL) != 0) {
+            slot_case_free(&head.c);
+            return -1;
+        }
         tiles[i].row = row;
         tiles[i].values = value;
         for (int r = 0; r < c.in_q.rows; r += JUDGE_ROWS)
@@ -256,6 +279,8 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
         value += (int64_t)c.in_q.rows * (c.head_dim_v + 1);
     }
     slot_case_free(&head.c);
+    for (int i = 0; i < 2 && w->turned_bytes[0]; i++)
+        memcpy(gpu_work_part(job, w->turned[i]), trace_turned(t, "qk"[i]), (size_t)w->turned_bytes[i]);
     qsort_r(blocks, (size_t)block, sizeof *blocks, by_length, (void *)(uintptr_t)job);
     return 0;
 }
@@ -323,7 +348,11 @@ int gpu_work_open(const struct trace *t, const int32_t *types, int32_t (*places)
     header.magic = JUDGE_MAGIC;
     header.version = JUDGE_VERSION;
     header.n_values = 0;
-    count_work(t, places, n, &header);
+    struct slot_case one;
+    if (place_case_make(t, places[0], types, &one) != 0)
+        return err_no_memory(err, "", "the judge's work");
+    count_work(t, &one.c, places, n, &header);
+    slot_case_free(&one);
     if (!wanted->n_values)
         header.n_values = 0;
     int64_t at = sizeof header;
@@ -333,9 +362,11 @@ int gpu_work_open(const struct trace *t, const int32_t *types, int32_t (*places)
     header.ranges = after(&at, header.n_rows, sizeof(struct judge_range));
     header.blocks = after(&at, header.n_blocks, sizeof(struct judge_block));
     header.skips = after(&at, header.n_skips, 1);
+    for (int i = 0; i < 2; i++)
+        header.turned[i] = after(&at, header.turned_bytes[i], 1);
     header.slots = after(&at, header.n_verdicts ? n : 0, sizeof(struct judge_slot));
     header.orders = after(&at, header.n_orders, sizeof(int32_t));
-    header.rows = after(&at, header.n_verdicts ? 0 : header.n_rows, sizeof(struct judge_row));
+    header.rows = after(&at, header.n_rows, sizeof(struct judge_row));
     header.values = after(&at, header.n_values, sizeof(struct judge_value));
     header.verdicts = after(&at, header.n_verdicts, sizeof(struct judge_verdict));
     header.bytes = at;

@@ -2,6 +2,7 @@
 
 #include "engine/judge/captured.h"
 #include "engine/judge/numbers.h"
+#include "engine/oracle/likely.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
 #include "engine/run/gpu_work.h"
@@ -311,6 +312,27 @@ struct taking {
     struct gpu_stages *out;
 };
 
+/* Whether O's errors are of another size than roundings'. -1: no memory, or a row has not been looked at. */
+static int looks_unusual(const struct gpu_work *work, int64_t place, const struct oracle_case *c)
+{
+    const struct judge_tile *tile = (struct judge_tile *)gpu_work_part(work, work->work->tiles) + place;
+    const struct judge_numbers *n = (struct judge_numbers *)gpu_work_part(work, work->work->numbers) + tile->numbers;
+    const struct judge_row *rows = (struct judge_row *)gpu_work_part(work, work->work->rows) + tile->row;
+    struct output_noise noise;
+    if (!n->noise)
+        return 0;
+    struct noise_row *room = calloc((size_t)tile->rows, sizeof *room);
+    int all = room != NULL;
+    for (int r = 0; r < tile->rows && all; r++) {
+        all = rows[r].judged;
+        room[r] = rows[r].noise;
+    }
+    if (all)
+        noise_finish(room, tile->rows, n->head_dim_v, true, schedule_keys(c, tile->rows - 1), &noise);
+    free(room);
+    return !all ? -1 : noise_unusual(&noise);
+}
+
 static int take_slot(void *ctx, int64_t place)
 {
     const struct taking *taking = ctx;
@@ -328,7 +350,8 @@ static int take_slot(void *ctx, int64_t place)
         return 0;
     if (slot_case_make(a->t, slot, &c) != 0)
         return -1;
-    if (!looked_at_all(from, of->visits, (int64_t)c.c.in_q.rows * c.c.head_dim_v)) {
+    const int unusual = looks_unusual(&a->work, place, &c.c);
+    if (unusual < 0 || !looked_at_all(from, of->visits, (int64_t)c.c.in_q.rows * c.c.head_dim_v)) {
         slot_case_free(&c);
         return 0;
     }
@@ -338,8 +361,9 @@ static int take_slot(void *ctx, int64_t place)
             take_skipped(&c.c, kv, tiles);
     for (int i = 0; i < of->visits; i++) {
         take_tile(&c.c, order[i], from + (ptrdiff_t)i * KINDS, tiles);
-        out->seen[(size_t)slot * (size_t)kv_tiles + (size_t)order[i]] =
-            (uint32_t)from[(ptrdiff_t)i * KINDS + JUDGE_S * JUDGE_SIDES].all.n;
+        if (out->seen)
+            out->seen[(size_t)slot * (size_t)kv_tiles + (size_t)order[i]] =
+                (uint32_t)from[(ptrdiff_t)i * KINDS + JUDGE_S * JUDGE_SIDES].all.n;
     }
     take_input(&c.c, asc_q, &c.c.in_q, 0, tiles);
     const int cols[JUDGE_ENDS] = {[JUDGE_O] = c.c.head_dim_v, [JUDGE_LSE] = 1};
@@ -349,6 +373,8 @@ static int take_slot(void *ctx, int64_t place)
             continue;
         v->local = verdict_of(&from[ends + i * JUDGE_SIDES], c.c.in_q.rows, cols[i]);
         v->global = verdict_of(&from[ends + i * JUDGE_SIDES + 1], c.c.in_q.rows, cols[i]);
+        v->global.likely = from[ends + i * JUDGE_SIDES + 1].all.likely != 0;
+        v->global.unusual = i == JUDGE_O && unusual;
     }
     slot_case_free(&c);
     out->good[slot] = 1;
@@ -361,8 +387,9 @@ int gpu_stages_take(const struct gpu_asking *a, struct pool *pool, struct gpu_st
     struct taking taking = {a, out};
     *out = (struct gpu_stages){.good = calloc(n, sizeof *out->good),
                                .tiles = calloc(n * kv_tiles * ASC_CHANNELS, sizeof *out->tiles),
-                               .seen = calloc(n * kv_tiles, sizeof *out->seen)};
-    if (!out->good || !out->tiles || !out->seen || for_each(pool, a->n, take_slot, &taking) != 0) {
+                               .seen = a->captured.mask_later ? NULL : calloc(n * kv_tiles, sizeof *out->seen)};
+    if (!out->good || !out->tiles || (!out->seen && !a->captured.mask_later) ||
+        for_each(pool, a->n, take_slot, &taking) != 0) {
         gpu_stages_free(out);
         return err_no_memory(err, "", "the judge's verdicts");
     }

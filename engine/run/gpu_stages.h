@@ -12,7 +12,7 @@
 struct gpu_stages {
     uint8_t *good;               /* owned, [n_slots] 1: tiles and seen of the slot are what the CPU would say */
     struct tile_verdicts *tiles; /* owned, [n_slots][kv_tiles][ASC_CHANNELS] */
-    uint32_t *seen;              /* owned, [n_slots][kv_tiles] elements of S that are not masked */
+    uint32_t *seen; /* owned, [n_slots][kv_tiles] elements of S that are not masked; NULL: S does not show it */
     int n_good;
 };
 void gpu_stages_free(struct gpu_stages *g);

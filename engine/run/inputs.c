@@ -13,6 +13,7 @@ struct making {
     const struct scenario *scenario;
     struct asc_problem p;
     struct pool *pool;
+    struct filled *before;
     const struct runner_progress *progress;
     struct run_inputs *out;
     struct err *err;
@@ -270,17 +271,28 @@ static int read_tensor(struct making *m, int tensor, const struct array *a, cons
     return encode(m, tensor);
 }
 
+static const struct fill *fill_of(const struct scenario *scenario, int tensor)
+{
+    const struct fill *fills[3] = {&scenario->fill_q, &scenario->fill_k, &scenario->fill_v};
+    return fills[tensor];
+}
+
 static int fill_one(struct making *m, int tensor)
 {
-    const struct fill *fills[3] = {&m->scenario->fill_q, &m->scenario->fill_k, &m->scenario->fill_v};
+    const struct fill *fill = fill_of(m->scenario, tensor);
+    const struct problem_tensor w = problem_tensor(&m->p, (enum problem_tensor_id)tensor);
+    m->out->filled[tensor] = !dtype_is_code(w.dtype) && !w.lens; /* nothing else is made of it */
+    m->out->values[tensor] = m->before && m->out->filled[tensor] ? filled_take(m->before, &m->p, tensor, fill) : NULL;
+    if (m->out->values[tensor])
+        return 0;
     m->out->values[tensor] = calloc(1, fill_tensor_bytes(&m->p, tensor) + 1);
     if (!m->out->values[tensor])
         return err_no_memory(m->err, "", "the inputs");
     /* It would make NaN out of a correct kernel. */
-    if (fill_tensor(&m->p, tensor, fills[tensor], m->pool, m->out->values[tensor]) != 0)
+    if (fill_tensor(&m->p, tensor, fill, m->pool, m->out->values[tensor]) != 0)
         return err_set(m->err, ERR_INPUT, m->scenario->path, "fill.sigma: %s has values that overflow %s",
                        tensor_names[tensor], dtype_name(fill_dtype(&m->p, tensor)));
-    return dtype_is_code(problem_tensor(&m->p, (enum problem_tensor_id)tensor).dtype) ? encode(m, tensor) : 0;
+    return dtype_is_code(w.dtype) ? encode(m, tensor) : 0;
 }
 
 /* V that lies in K: the first elements of its rows, codes with their scales. */
@@ -448,10 +460,10 @@ static int make_terms(struct making *m)
     return read;
 }
 
-int inputs_make(const struct scenario *scenario, struct pool *pool, const struct runner_progress *progress,
-                struct run_inputs *out, struct err *err)
+int inputs_make(const struct scenario *scenario, struct pool *pool, struct filled *before,
+                const struct runner_progress *progress, struct run_inputs *out, struct err *err)
 {
-    struct making m = {scenario, scenario->problem, pool, progress, out, err};
+    struct making m = {scenario, scenario->problem, pool, before, progress, out, err};
     for (int tensor = 0; tensor < 3; tensor++) {
         if (make_tensor(&m, tensor) != 0)
             return -1;
@@ -482,6 +494,16 @@ struct trace_inputs inputs_of(const struct run_inputs *inputs, struct asc_proble
     p->keep = inputs->keep;
     p->page_table = inputs->page_table;
     return out;
+}
+
+void inputs_keep(struct run_inputs *inputs, const struct scenario *scenario, struct filled *to)
+{
+    for (int i = 0; i < 3; i++) {
+        if (!inputs->filled[i] || !inputs->values[i])
+            continue;
+        filled_keep(to, &scenario->problem, i, fill_of(scenario, i), inputs->values[i]);
+        inputs->values[i] = NULL;
+    }
 }
 
 void inputs_free(struct run_inputs *inputs)

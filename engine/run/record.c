@@ -232,18 +232,18 @@ static bool shares(const struct recorder *r, enum memory_kind memory)
 }
 
 /* A live trace of what is selected, with the scenario's inputs. */
-static int make_trace(const struct recorder *r, const struct scenario *scenario,
-                      const struct record_selection *selection, const struct runner_progress *progress,
-                      struct trace **out, struct err *err)
+static int make_trace(struct recorder *r, const struct scenario *scenario, const struct record_selection *selection,
+                      const struct runner_progress *progress, struct trace **out, struct err *err)
 {
     struct asc_problem p = scenario->problem;
     struct run_inputs inputs = {0};
-    int result = inputs_make(scenario, r->pool, progress, &inputs, err);
+    int result = inputs_make(scenario, r->pool, &r->filled, progress, &inputs, err);
     struct trace_inputs given = inputs_of(&inputs, &p);
     given.values_later = guardian_alive(r->guardian) && shares(r, (enum memory_kind)scenario->capture.memory);
     if (result == 0)
         result = trace_create_in(r->store, &p, &selection->plan, &child_hello(r->child)->conventions, &selection->types,
                                  (const int32_t(*)[3])selection->slots, selection->n, &given, out, err);
+    inputs_keep(&inputs, scenario, &r->filled);
     inputs_free(&inputs);
     return result;
 }
@@ -753,5 +753,6 @@ void recorder_free(struct recorder *r)
     build_free(&r->build);
     trace_store_free(r->store);
     pool_free(r->pool);
+    filled_free(&r->filled);
     memset(r, 0, sizeof *r);
 }

@@ -3,6 +3,7 @@
 #define RUN_RECORD_H
 
 #include "engine/build/runner.h"
+#include "engine/run/filled.h"
 #include "engine/scenario/scenario.h"
 
 /* What stays warm between runs. Zero-initialize; free with recorder_free. */
@@ -15,13 +16,15 @@ struct recorder {
     bool falls_back;           /* the last run took pinned memory, since there was no other */
     struct trace_store *store; /* owned: the memory of traces that are gone */
     struct pool *pool;         /* owned: fills inputs and traces; NULL: the calling thread does */
+    struct filled filled;      /* owned: inputs as they were filled last */
     struct gpu_device gpu;     /* what the build is for, on the GPU */
 };
 
 /* Where all that the scenario wants does not fit its capture.mem, which counts the live trace (inputs, outputs,
    recorded values): two runs, as bounded.h says, one after the other in that much memory. Beside it one copy of the
-   inputs while they are made, and the oracle's working memory, a few MiB for each core. 0: *out is a complete trace.
-   -1: *err says why; *out is NULL, or what was recorded until then (crash, limit, cancel).
+   inputs while they are made (of what is filled it stays, see FILLED_BYTES), and the oracle's working memory, a few MiB
+   for each core. 0: *out is a complete trace. -1: *err says why; *out is NULL, or what was recorded until then (crash,
+   limit, cancel).
  */
 int record(struct recorder *r, const struct runner_paths *paths, const struct scenario *scenario,
            const struct runner_progress *progress, struct trace **out, struct err *err);

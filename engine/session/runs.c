@@ -107,19 +107,8 @@ const struct run *runs_other(const struct runs *r)
 
 void run_measure(struct run *run)
 {
-    const struct judgement *j = run->judgement;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
-        run->worst[ch] = 0;
-    for (int slot = 0; slot < j->n_slots; slot++) {
-        if (!judgement_slot_done(j, slot))
-            continue;
-        for (int kv = 0; kv < j->kv_tiles; kv++)
-            for (int ch = 0; ch < ASC_CHANNELS; ch++) {
-                const struct verdict *v = &judgement_tile(j, (struct place){slot, kv, (enum asc_channel)ch})->local;
-                if (v->judged)
-                    run->worst[ch] = error_larger(run->worst[ch], verdict_worst(v));
-            }
-    }
+        run->worst[ch] = run->judgement->summary.stage[ch].worst;
 }
 
 void run_words(const struct run *run, char *out, size_t bytes)

@@ -51,7 +51,7 @@ const struct run *runs_before(const struct runs *r, const struct run *run);
 const struct run *runs_other(const struct runs *r);
 
 uint64_t run_bytes(const struct run *run); /* of the trace and its verdicts */
-/* Fills in run->worst from the verdicts of a judgement that is complete. */
+/* Fills in run->worst from the summary of a judgement that is complete. */
 void run_measure(struct run *run);
 enum run_verdict {
 #define RUN_VERDICT(id, word) RUN_IS_##id,

@@ -332,13 +332,20 @@ static void follow_first(struct session *s)
     s->at.follow_first = !s->run.judgement->complete;
 }
 
-/* Anew only where more is judged: it looks at every tile. */
-static void sum_up(struct judgement *j, const struct trace *t)
+/* Anew only where more is judged: it looks at every tile. What all of them add up to comes by mail, unless the work
+   ends before. */
+static void sum_up(struct judgement *j, const struct trace *t, const struct mail *mail)
 {
     const int done = atomic_load(&j->n_done);
-    if (done == j->summarized && !j->no_summary)
+    if (mail->summed) {
+        j->summary = mail->summary;
+        j->summarized = j->n_slots;
+        j->no_summary = false;
         return;
-    j->no_summary = judgement_summarize(j, t, &j->summary) != 0;
+    }
+    if ((done == j->summarized && !j->no_summary) || (done == j->n_slots && !mail->finished))
+        return;
+    j->no_summary = judgement_summarize(j, t, NULL, &j->summary) != 0;
     j->summarized = done;
 }
 
@@ -359,7 +366,7 @@ bool session_update(struct session *s)
     s->job.made_run |= mail.trace != NULL;
     struct judgement *judging = session_judging(s, &t);
     if (judging && (!judging->complete || judging->no_summary))
-        sum_up(judging, t);
+        sum_up(judging, t, &mail);
     if (judging && judging->no_summary && mail.finished && mail.err.code == ERR_NONE)
         err_no_memory(&mail.err, "", "the sum of the verdicts");
     take_findings(s, &mail);

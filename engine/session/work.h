@@ -16,8 +16,10 @@ struct mail {
     struct runner_spent spent;   /* by the steps that have ended */
     struct trace *trace;         /* NULL: no new one */
     struct judgement *judgement; /* comes with trace */
-    bool complete;               /* every slot is judged, findings[n_findings] are all there are */
-    struct finding *findings;    /* owned; comes with complete */
+    bool summed;                 /* summary is of all slots of the judgement, whose last one is judged */
+    struct summary summary;
+    bool complete;            /* every slot is judged, findings[n_findings] are all there are */
+    struct finding *findings; /* owned; comes with complete */
     int n_findings;
     struct state_break state_break;
     struct run_onset *onset; /* owned; comes with findings; NULL: every number is one */

@@ -73,12 +73,12 @@ static int adopt_step(void *ctx, int worker)
     struct by_gpu *g = ctx;
     struct work *w = g->w;
     const int slot = atomic_fetch_add(&g->next, 1);
-    (void)worker;
-    if (slot >= w->judgement->n_slots)
+    const uint32_t *seen = g->stages.seen ? g->stages.seen + (size_t)slot * (size_t)w->judgement->kv_tiles : NULL;
+    if (slot >= w->judgement->n_slots || atomic_load(&w->judge_failed))
         return 0;
     if (g->stages.good[slot] && work_take_slot(w, slot)) {
-        judgement_adopt(w->judgement, w->trace, slot, said(g, slot),
-                        g->stages.seen + (size_t)slot * (size_t)w->judgement->kv_tiles);
+        if (judgement_adopt(w->judgement, w->trace, slot, said(g, slot), seen, w->scratch[worker]) != 0)
+            atomic_store(&w->judge_failed, 1);
         atomic_fetch_add(&g->adopted, 1);
     }
     return 1;

@@ -83,13 +83,25 @@ static void find_onset(struct work *w)
     pool_wait(w->pool);
 }
 
+/* Of all slots: whoever shows the run need not look at every tile anew. */
+static void mail_summary(struct work *w, const struct summary *summary)
+{
+    pthread_mutex_lock(&w->lock);
+    w->mail.summary = *summary;
+    w->mail.summed = true;
+    pthread_mutex_unlock(&w->lock);
+    work_signal(w);
+}
+
 static int find(struct work *w, struct err *err)
 {
     struct summary summary;
     struct finding *findings = calloc(MAX_FINDINGS, sizeof *findings);
     const int workers = pool_threads(w->pool);
-    if (judgement_summarize(w->judgement, w->trace, &summary) != 0)
+    if (judgement_summarize(w->judgement, w->trace, w->pool, &summary) != 0)
         atomic_store(&w->judge_failed, 1);
+    else
+        mail_summary(w, &summary);
     find_onset(w);
     const unsigned culprits = w->run ? 0 : summary.culprits; /* causes are for the ordinary run */
     if (judgement_plan(w->judgement, w->trace, culprits, w->scratch[0], &w->plan) != 0 ||

@@ -63,6 +63,7 @@ bool work_collect(struct work *w, struct mail *mail)
     w->mail.findings = NULL;
     w->mail.onset = NULL;
     w->mail.complete = 0;
+    w->mail.summed = false;
     w->mail.log = (struct log){0};
     w->mail.reads = NULL;
     w->mail.said[0] = '\0';

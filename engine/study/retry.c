@@ -99,7 +99,7 @@ static int judge(struct retrying *r, const struct trace *t, struct judgement **o
     for (int slot = 0; slot < t->layout.n_slots && !failed && !is_cancelled(r); slot++)
         failed = judgement_slot(*out, t, slot, r->scratch) != 0;
     if (!failed && !is_cancelled(r))
-        failed = judgement_summarize(*out, t, &(*out)->summary) != 0;
+        failed = judgement_summarize(*out, t, NULL, &(*out)->summary) != 0;
     if (is_cancelled(r))
         return err_set(err, ERR_CANCELLED, "", "cancelled while judging the second run");
     return failed ? err_no_memory(err, "", "the second run") : 0;

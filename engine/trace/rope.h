@@ -22,10 +22,14 @@ void rope_row(const struct rope *rope, double position, double *row);
 
 /* How far each of a pair of this length may be from a correct kernel's, before it is rounded to its type: two products
    and a sum in f32, and how far its cosines and sines are off (convention rope_error). */
+static inline double rope_loose_share(double rope_error)
+{
+    const double u = 0x1p-24, slack = 1 + 0x1p-14;
+    return 3 * u * slack + 1.4142135623730951 * rope_error;
+}
 static inline double rope_loose(double length, double rope_error)
 {
-    const double u = 0x1p-24, slack = 1 + 0x1p-14, tiny = 0x1p-126;
-    return (3 * u * slack + 1.4142135623730951 * rope_error) * length + 3 * tiny;
+    return rope_loose_share(rope_error) * length + 3 * 0x1p-126;
 }
 
 /* All of q or k, of element type `type`, as a trace has it: what its rows are turned into by the tables, in float64 and

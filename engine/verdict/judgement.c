@@ -159,14 +159,25 @@ int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct 
     return 0;
 }
 
-void judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
-                     const uint32_t *seen)
+int judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
+                    const uint32_t *seen, struct judge_scratch *scratch)
 {
     const int32_t *place = trace_slot_place(t, slot);
     const int rows = channel_valid_rows(asc_q, &t->problem, &t->plan, place[0], place[2], 0);
     memcpy(judgement_tiles(j, slot), tiles, (size_t)j->kv_tiles * ASC_CHANNELS * sizeof *tiles);
-    masks_adopt(j->masks, slot, seen, (uint64_t)rows * (uint64_t)t->plan.bc);
+    if (!seen) { /* weights tell */
+        struct slot_case c;
+        int failed = slot_case_make(t, slot, &c);
+        if (!failed)
+            failed = masks_slot(j->masks, &c.c, slot, scratch);
+        slot_case_free(&c);
+        if (failed)
+            return -1;
+    } else {
+        masks_adopt(j->masks, slot, seen, (uint64_t)rows * (uint64_t)t->plan.bc);
+    }
     slot_is_done(j, t, slot);
+    return 0;
 }
 
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,

@@ -46,6 +46,7 @@ struct stage_summary {
     uint64_t unwritten; /* of a run that ended early: elements it never came to write; not in `elements` */
     uint64_t bad_local, bad_global;
     uint64_t missing_local;   /* of bad_local: never written */
+    double worst;             /* largest error / bound, locally, by error_larger() */
     uint64_t begins_local;    /* of bad_local: in the kv tile that its state visited first, made of what it begins at */
     struct place first_local; /* first bad tile in execution order; slot -1: none */
     struct exact_tiles exact;
@@ -197,11 +198,12 @@ int judgement_fingerprint(struct judgement *j, const struct trace *t, struct jud
 /* Judges one slot. Thread-safe for different slots. */
 int judgement_slot(struct judgement *j, const struct trace *t, int slot, struct judge_scratch *scratch);
 /* Takes over what somebody else says of a slot, all of whose elements are right: tiles, [kv_tiles][ASC_CHANNELS], and
-   of S of each kv tile how many elements are not masked. Thread-safe for different slots. */
-void judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
-                     const uint32_t *seen);
-/* Adds up the slots done so far. -1 without memory: *out is no summary then. */
-int judgement_summarize(const struct judgement *j, const struct trace *t, struct summary *out);
+   of S of each kv tile how many elements are not masked, NULL where S does not show it. Thread-safe for different
+   slots. -1: no memory. */
+int judgement_adopt(struct judgement *j, const struct trace *t, int slot, const struct tile_verdicts *tiles,
+                    const uint32_t *seen, struct judge_scratch *scratch);
+/* Adds up the slots done so far, by a pool or (NULL) alone. -1 without memory: *out is no summary then. */
+int judgement_summarize(const struct judgement *j, const struct trace *t, struct pool *pool, struct summary *out);
 /* Settles what the causes of the culprits (a set of 1u << enum asc_channel) are tested with. -1 without memory. */
 int judgement_plan(const struct judgement *j, const struct trace *t, unsigned culprits, struct judge_scratch *scratch,
                    struct cause_plan *plan);

@@ -1,6 +1,7 @@
 /* What the verdicts add up to: a mark per stage, the first bad tile, the culprits. */
 #include "engine/verdict/judgement.h"
 
+#include "engine/base/pool.h"
 #include "engine/oracle/schedule.h"
 #include "engine/scenario/scenario.h"
 #include "engine/verdict/case.h"
@@ -94,6 +95,8 @@ static void add_place(const struct judgement *j, struct place place, bool begins
     stage->missing_local += v->local.count[CLASS_MISSING] - local.excused;
     stage->bad_global += global.bad;
     stage->judged_global += global.judged;
+    if (v->local.judged)
+        stage->worst = error_larger(stage->worst, verdict_worst(&v->local));
     add_exact(&stage->exact, place, &v->local);
     if (place.channel == asc_o || place.channel == asc_lse)
         add_bound(stage, place, &v->global);
@@ -110,24 +113,26 @@ static void add_place(const struct judgement *j, struct place place, bool begins
     }
 }
 
-int judgement_summarize(const struct judgement *j, const struct trace *t, struct summary *out)
+static void begin(struct summary *out)
 {
-    int failed = 0;
     memset(out, 0, sizeof *out);
-    out->fed_channels = t->fed ? t->fed_channels : 0;
-    struct place last_unvisited = {.slot = -1};
     out->first.slot = out->first_unvisited.slot = -1;
     for (int ch = 0; ch < ASC_CHANNELS; ch++)
         out->stage[ch].first_local.slot = out->stage[ch].exact.first_unequal.slot = out->stage[ch].first_unusual.slot =
             -1;
     for (int i = 0; i < ASC_OWN_CHANNELS; i++)
         out->own[i].first_nan.slot = -1;
+}
 
+/* What slots first .. last - 1 add. -1: no memory. */
+static int add_slots(const struct judgement *j, const struct trace *t, int first, int last, struct summary *out)
+{
+    struct place last_unvisited = {.slot = -1};
     struct place *places = calloc((size_t)j->kv_tiles * ASC_ALL_CHANNELS, sizeof *places);
     const size_t states = (size_t)(trace_splits(t) > j->kv_tiles ? trace_splits(t) : j->kv_tiles);
     int *begun = calloc(states, sizeof *begun); /* by states: the kv tile visited first, -1: none yet */
-    failed = !places || !begun;
-    for (int slot = 0; slot < j->n_slots && !failed; slot++) {
+    int failed = !places || !begun;
+    for (int slot = first; slot < last && !failed; slot++) {
         if (!judgement_slot_done(j, slot))
             continue;
         const int n = judgement_sequence(t, slot, places);
@@ -147,7 +152,93 @@ int judgement_summarize(const struct judgement *j, const struct trace *t, struct
     }
     free(places);
     free(begun);
-    if (failed)
+    return failed ? -1 : 0;
+}
+
+static void take_first(struct place *to, struct place from)
+{
+    if (to->slot < 0)
+        *to = from;
+}
+
+/* from: of slots behind those of `to`. */
+static void join(struct summary *to, const struct summary *from)
+{
+    for (int i = 0; i < ASC_OWN_CHANNELS; i++)
+        own_count_add(&to->own[i], &from->own[i]);
+    for (int ch = 0; ch < ASC_CHANNELS; ch++) {
+        struct stage_summary *a = &to->stage[ch];
+        const struct stage_summary *b = &from->stage[ch];
+        a->elements += b->elements;
+        a->judged_global += b->judged_global;
+        a->unwritten += b->unwritten;
+        a->bad_local += b->bad_local;
+        a->bad_global += b->bad_global;
+        a->missing_local += b->missing_local;
+        a->begins_local += b->begins_local;
+        a->worst = error_larger(a->worst, b->worst);
+        a->exact.judged += b->exact.judged;
+        a->exact.n += b->exact.n;
+        a->exact.off += b->exact.off;
+        a->exact.unequal += b->exact.unequal;
+        a->exact.unequal_tiles += b->exact.unequal_tiles;
+        a->likely += b->likely;
+        a->worst_case += b->worst_case;
+        a->unusual += b->unusual;
+        take_first(&a->first_local, b->first_local);
+        take_first(&a->exact.first_unequal, b->exact.first_unequal);
+        take_first(&a->first_unusual, b->first_unusual);
+    }
+    take_first(&to->first, from->first);
+    take_first(&to->first_unvisited, from->first_unvisited);
+    to->unvisited += from->unvisited;
+}
+
+/* Slots in parts that follow each other, each summed up by one thread. */
+struct summing {
+    const struct judgement *j;
+    const struct trace *t;
+    struct summary *parts; /* [n] */
+    int n;
+    atomic_int next, failed;
+};
+
+static int sum_step(void *ctx, int worker)
+{
+    struct summing *s = ctx;
+    const int part = atomic_fetch_add(&s->next, 1);
+    (void)worker;
+    if (part >= s->n || atomic_load(&s->failed))
+        return 0;
+    begin(&s->parts[part]);
+    const int first = (int)((int64_t)part * s->j->n_slots / s->n),
+              last = (int)((int64_t)(part + 1) * s->j->n_slots / s->n);
+    if (add_slots(s->j, s->t, first, last, &s->parts[part]) != 0)
+        atomic_store(&s->failed, 1);
+    return 1;
+}
+
+static int add_by_pool(const struct judgement *j, const struct trace *t, struct pool *pool, struct summary *out)
+{
+    enum { EACH = 4 /* parts to a thread: they take unlike times */ };
+    struct summing s = {.j = j, .t = t, .n = EACH * pool_threads(pool)};
+    s.n = s.n < j->n_slots ? s.n : j->n_slots;
+    s.parts = calloc((size_t)s.n + 1, sizeof *s.parts);
+    if (!s.parts)
+        return -1;
+    pool_start(pool, sum_step, &s);
+    pool_wait(pool);
+    for (int i = 0; i < s.n; i++)
+        join(out, &s.parts[i]);
+    free(s.parts);
+    return atomic_load(&s.failed) ? -1 : 0;
+}
+
+int judgement_summarize(const struct judgement *j, const struct trace *t, struct pool *pool, struct summary *out)
+{
+    begin(out);
+    out->fed_channels = t->fed ? t->fed_channels : 0;
+    if (pool ? add_by_pool(j, t, pool, out) != 0 : add_slots(j, t, 0, j->n_slots, out) != 0)
         return -1;
     if (out->unvisited) { /* what is wrong in other tiles may be its doing, it is nobody's */
         out->first = out->first_unvisited;

@@ -76,7 +76,7 @@ def write_out(figures, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", help="where the build's output is (default: build)")
-    parser.add_argument("--limit", type=float, help="seconds in all (default: 350, quick 100; with FlashAttention 300 more)")
+    parser.add_argument("--limit", type=float, help="seconds in all (default: 600, quick 100; with FlashAttention 300 more)")
     parser.add_argument("--quick", action="store_true", help="two kernels, one shape, nothing that takes long")
     parser.add_argument("--only", help=f"steps, of {','.join(bench_steps.STEPS)}")
     parser.add_argument("--from", dest="source", metavar="FILE", help="take these figures over, measure nothing")
@@ -91,7 +91,7 @@ def main():
     if unknown:
         parser.error(f"no such step: {', '.join(unknown)}")
     attnscope = os.environ.get("ATTNSCOPE") or ROOT / arguments.build / "attnscope"
-    bench = bench_steps.Bench(Path(attnscope).absolute(), arguments.limit or (100 if arguments.quick else 350) + 300 * any(f"FLASH_ATTENTION{n}" in os.environ for n in ("", "3")),
+    bench = bench_steps.Bench(Path(attnscope).absolute(), arguments.limit or (100 if arguments.quick else 600) + 300 * any(f"FLASH_ATTENTION{n}" in os.environ for n in ("", "3")),
                               arguments.quick, find_nvcc())
     machine = bench_steps.machine(bench)
     if "error" in machine:

@@ -339,7 +339,7 @@ def stages(bench):
             scenario.write_text(f"[scenario]\nkernel = {ROOT / kernel}\n[shape]\n" + "".join(
                 f"{key} = {n}\n" for key, n in zip(("batch", "heads", "q_len", "head_dim"), shape)) +
                 f"[capture]\nmem = 4GiB\njudge = {who}\n", encoding="utf-8")
-            row[who] = attempt(bench.ask, [bench.phases(), scenario, 6], 120)
+            row[who] = attempt(bench.ask, [bench.phases(), scenario, 12], 120)
         rows.append(row)
     return {"rows": rows}
 
@@ -351,7 +351,7 @@ def bounded(bench):
     rows = []
     for scenario in BOUNDED:
         row = {"scenario": scenario, "command": f"build/tests/bench_phases {scenario} 1"}
-        row.update(attempt(bench.ask, [bench.phases(), scenario, 1], 150))
+        row.update(attempt(bench.ask, [bench.phases(), scenario, 1], 240))
         rows.append(row)
     return {"rows": rows}
 

@@ -3,6 +3,7 @@
 never written, copied to a file, and what it can not do it says. tests/gpu/gpu_memory.py asks a device."""
 
 import array
+import fcntl
 import os
 import socket
 import struct
@@ -84,6 +85,38 @@ class Guardian(fake_driver.WithDriver):
             self.assertEqual(self.ask(guardian, copy((6 * MIB, 0, 9 * MIB), (5, 9 * MIB, 7)), trace.fileno())[0], "")
             trace.seek(0)
             self.assertEqual(trace.read(), written[6 * MIB:15 * MIB] + written[5:12])
+
+    def memory_file(self, size):
+        fd = os.memfd_create("trace", os.MFD_ALLOW_SEALING)
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        return fd
+
+    def kept(self):
+        """Memory files that the guardian has mapped, once it has answered whatever it was asked."""
+        maps = Path(f"/proc/{self.process.pid}/maps").read_text(encoding="ascii")
+        return sum("memfd:trace" in line for line in maps.splitlines())
+
+    def test_memory_files_that_come_again(self):
+        guardian = self.start()
+        _, address = self.ask(guardian, request(TAKE, 0, 9 * MIB, parts=[(0, 9 * MIB, 0)]))
+        files = [self.memory_file(9 * MIB + 5) for _ in range(12)]
+        for turn in range(2):
+            for i, fd in enumerate(files):
+                with self.subTest(turn=turn, fd=fd):
+                    written = os.urandom(9 * MIB)
+                    self.memory(address, written)
+                    self.assertEqual(self.ask(guardian, copy((0, 5, 8 * MIB), (8 * MIB, 8 * MIB + 5, MIB)), fd)[0], "")
+                    self.assertEqual(os.pread(fd, 9 * MIB + 5, 0), b"\0" * 5 + written)
+                    self.assertRegex(self.ask(guardian, copy())[0], "no sense")
+                    self.assertEqual(self.kept(), min(turn * 12 + i, 10))
+        # A piece beyond the end, which a file that is kept has not: the seal forbids it as well.
+        self.assertRegex(self.ask(guardian, copy((0, MIB, 9 * MIB)), files[-1])[0], "cannot be written")
+        other = self.memory_file(MIB)
+        self.assertEqual(self.ask(guardian, copy((0, 0, MIB)), other)[0], "")
+        self.ask(guardian, copy())
+        self.assertEqual(self.kept(), 1)  # of that size alone
 
     def test_a_file_that_is_full(self):
         guardian = self.start()

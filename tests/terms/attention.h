@@ -5,6 +5,7 @@
 //   MISTAKE what is wrong with it, see below; 0 if it is not said
 //   DEAL    enum asc_kv_deal, ASC_DEAL_RANGES if it is not said: how the kv tiles are dealt to the splits
 //   STATE   with ASC_DEAL_MAP (batch, head, q_tile, kv_tile): the split of a kv tile
+//   S_AT    enum asc_s_at, ASC_S_MASKED if it is not said: what S is captured as
 //   PAGED   1: keys are read from pages of a tile each, which lie in memory in another order
 
 #include <cuda_fp16.h>
@@ -23,6 +24,9 @@ enum { RIGHT, SINK_IN_EVERY_SPLIT, BIAS_OF_HEAD_0, MERGE_UNGUARDED, PAGES_IN_ORD
 #endif
 #ifndef DEAL
 #define DEAL ASC_DEAL_RANGES
+#endif
+#ifndef S_AT
+#define S_AT ASC_S_MASKED
 #endif
 #ifndef STATE
 #define STATE(batch, head, q_tile, kv_tile) 0
@@ -106,21 +110,25 @@ __global__ void attention(Params p)
             continue;
         [[maybe_unused]] const int tile =
             MISTAKE == PROBES_BY_PAGE ? p.page[kt] : kt; // probes say where in the sequence
-        float s[BC], top = m;
+        float s[BC], shown[BC], top = m;
         for (int c = 0; c < BC; c++) {
             const int key = kt * BC + c;
-            s[c] = -INFINITY;
-            if (key >= p.kv_len || (p.right >= 0 && key > row + p.diagonal + p.right) ||
-                (p.left >= 0 && key < row + p.diagonal - p.left))
+            s[c] = shown[c] = -INFINITY;
+            const bool hidden = (p.right >= 0 && key > row + p.diagonal + p.right) ||
+                                (p.left >= 0 && key < row + p.diagonal - p.left);
+            if (key >= p.kv_len || (hidden && S_AT == ASC_S_MASKED))
                 continue;
             const __half *k = key_row(p, p.k, p.paged_k, b, kv_head, key);
             float dot = 0.0f;
             for (int d = 0; d < D; d++)
                 dot += __half2float(q[d]) * __half2float(k[d]);
             const float score = dot * p.scale;
-            s[c] = (p.softcap > 0 ? p.softcap * tanhf(score / p.softcap) : score) + bias_of(p, b, h, row, key);
+            const float capped = p.softcap > 0 ? p.softcap * tanhf(score / p.softcap) : score,
+                        biased = capped + bias_of(p, b, h, row, key);
+            shown[c] = S_AT == ASC_S_DOT ? score : S_AT == ASC_S_CAPPED ? capped : biased;
+            s[c] = hidden ? -INFINITY : biased;
         }
-        ASC_RECORD(s, tile, i, BC, r, i, s[i]);
+        ASC_RECORD(s, tile, i, BC, r, i, shown[i]);
         for (int c = 0; c < BC; c++)
             top = fmaxf(top, s[c]);
         const float m_prev = m;
@@ -296,6 +304,7 @@ void describe(asc_kernel &kernel)
 {
     kernel.plan = plan;
     kernel.launch = launch;
+    kernel.conventions.s_at = S_AT;
     kernel.layouts = ASC_SUPPORTS(BHLD) | ASC_SUPPORTS(BLHD);
     kernel.biases = ASC_SUPPORTS(ALIBI) | ASC_SUPPORTS(BIAS);
     kernel.conventions.s_unit = ASC_UNIT_SCALED;

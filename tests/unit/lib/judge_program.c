@@ -44,6 +44,16 @@ void judge_program_build(const char *program, const char *dir)
     judge_program_must(command);
 }
 
+void judge_program_other_tiles(const char *dir, int bc)
+{
+    char command[400];
+    snprintf(command, sizeof command,
+             "cp tests/terms/sink_end.cu %s && sed 's/BC = 32/BC = %d/' tests/terms/attention.h >%s/attention.h && "
+             "! cmp -s tests/terms/attention.h %s/attention.h",
+             dir, bc, dir, dir);
+    judge_program_must(command);
+}
+
 struct session *judge_program_run(const char *kernel, const char *const *keys)
 {
     struct session *s;

@@ -259,6 +259,164 @@ static void test_bits_of_codes(void **state)
                 0);
 }
 
+/* RoPE of both kinds, part of a row and all of it; with a Q that is rounded to bf16 behind its turn. */
+static void test_bits_of_rope(void **state)
+{
+    (void)state;
+    expect_same("kernels/rope.cu",
+                (const char *const[]){"shape.heads", "2", "shape.kv_heads", "1", "shape.q_len", "40", "shape.kv_len",
+                                      "150", "shape.head_dim", "64", "shape.rope", "half", "shape.causal",
+                                      "bottom-right", NULL},
+                0);
+    expect_same("kernels/rope.cu", (const char *const[]){"shape.batch",
+                                                         "2",
+                                                         "shape.heads",
+                                                         "2",
+                                                         "shape.q_len",
+                                                         "40",
+                                                         "shape.kv_len",
+                                                         "70",
+                                                         "shape.kv_lens",
+                                                         "70,41",
+                                                         "shape.head_dim",
+                                                         "128",
+                                                         "shape.rope",
+                                                         "interleaved",
+                                                         "shape.rope_dim",
+                                                         "48",
+                                                         "shape.rope_offset",
+                                                         "100",
+                                                         "shape.dtype",
+                                                         "bf16",
+                                                         NULL},
+                0);
+}
+
+static void fold_scale(struct asc_conventions *conventions)
+{
+    conventions->q_fold = ASC_FOLD_SCALE;
+}
+
+static void fold_log2(struct asc_conventions *conventions)
+{
+    conventions->q_fold = ASC_FOLD_LOG2;
+    conventions->s_at = ASC_S_DOT;
+}
+
+/* A factor folded into Q, also of rows that RoPE has turned, and before a cap. */
+static void test_bits_of_a_folded_factor(void **state)
+{
+    (void)state;
+    expect_same_declared("kernels/v2b_scalar.cu",
+                         (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64", NULL},
+                         0, fold_scale);
+    expect_same_declared("kernels/rope.cu",
+                         (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64",
+                                               "shape.rope", "half", NULL},
+                         0, fold_scale);
+    expect_same_declared("tests/terms/sink_end.cu",
+                         (const char *const[]){"shape.q_len", "20", "shape.kv_len", "70", "shape.head_dim", "64",
+                                               "shape.softcap", "2", "shape.alibi", "yes", NULL},
+                         0, fold_log2);
+}
+
+/* Codes that become values before a product: of heads, of blocks of rows, of parts of rows; of 4 bits too. */
+static void test_bits_of_descaled_codes(void **state)
+{
+    (void)state;
+    expect_same("kernels/block_scales.cu",
+                (const char *const[]){"shape.batch", "2", "shape.heads", "2", "shape.kv_heads", "1", "shape.q_len",
+                                      "40", "shape.kv_len", "150", "shape.head_dim", "64", "shape.dtype", "e4m3",
+                                      "quant.scales", "rows:16", "shape.causal", "bottom-right", NULL},
+                0);
+    expect_same("kernels/block_scales.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim",
+                                      "64", "shape.dtype", "f16", "shape.k_dtype", "s8", "shape.v_dtype", "u8",
+                                      "quant.scales", "rows:16,dims:32", NULL},
+                0);
+    expect_same("kernels/micro_scales.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim",
+                                      "64", "shape.dtype", "e2m1", "quant.scales", "rows:1,dims:16", "quant.scale_type",
+                                      "e4m3", NULL},
+                0);
+    expect_same("kernels/micro_scales.cu",
+                (const char *const[]){"shape.heads", "2", "shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim",
+                                      "64", "shape.dtype", "e5m2", "quant.scales", "rows:1,dims:32", "quant.scale_type",
+                                      "e8m0", NULL},
+                0);
+}
+
+/* Splits of ranges, one after the other, in turn and by a map; with sinks, of which one begins a state without keys. */
+static void test_bits_of_splits(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"shape.heads",  "2",   "shape.kv_heads", "1",    "shape.q_len", "20",
+                                       "shape.kv_len", "200", "shape.head_dim", "64",   "shape.sink",  "yes",
+                                       "shape.alibi",  "yes", "shape.window",   "60,3", NULL};
+    expect_same("tests/terms/split.cu", keys, 0);
+    expect_same("tests/terms/split_start.cu", keys, 0);
+    expect_same("tests/terms/dealt.cu", keys, 0);
+    expect_same("tests/terms/mapped.cu", keys, 0);
+    expect_same("kernels/split_kv.cu",
+                (const char *const[]){"shape.batch", "2", "shape.heads", "2", "shape.q_len", "1", "shape.kv_len",
+                                      "1000", "shape.head_dim", "128", NULL},
+                0);
+}
+
+/* Likely bounds of splits. */
+static void test_bits_of_long_splits(void **state)
+{
+    (void)state;
+    expect_same("kernels/split_kv.cu",
+                (const char *const[]){"shape.q_len", "3", "shape.kv_len", "4100", "shape.head_dim", "64",
+                                      "shape.causal", "bottom-right", NULL},
+                0);
+}
+
+/* Kernels whose kv tiles have 48, 96 and 160 keys. */
+static void test_bits_of_other_widths(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"shape.heads",    "2",    "shape.q_len", "20",  "shape.kv_len", "350",
+                                       "shape.head_dim", "64",   "shape.alibi", "yes", "shape.causal", "bottom-right",
+                                       "shape.window",   "60,3", NULL};
+    for (int bc = 48; bc <= 160; bc += bc == 48 ? 48 : 64) {
+        judge_program_other_tiles(DIR, bc);
+        expect_same(DIR "/sink_end.cu", keys, 0);
+    }
+}
+
+/* A mistake in a kernel of each kind: both see the same elements off. */
+static void test_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel, *edit;
+        const char *keys[15];
+    } of[] = {{"kernels/rope.cu",
+               "s/second ? x \\* of.cosines\\[at\\] + y/second ? x * of.cosines[at] - y/",
+               {"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64", "shape.rope", "half"}},
+              {"kernels/block_scales.cu",
+               "s/row . of->scale_rows \\*/row \\/ 2 \\/ of->scale_rows */",
+               {"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64", "shape.dtype", "e4m3",
+                "quant.scales", "rows:16"}},
+              {"kernels/split_kv.cu",
+               "s/__expf(split_lse\\[split\\] - base)/__expf(split_lse[0] - base)/",
+               {"shape.q_len", "3", "shape.kv_len", "200", "shape.head_dim", "64"}}};
+    judge_program_must("cp kernels/ladder.cuh " DIR);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char command[400];
+        snprintf(command, sizeof command, "sed '%s' %s >" DIR "/mistaken.cu && ! cmp -s %s " DIR "/mistaken.cu",
+                 of[i].edit, of[i].kernel, of[i].kernel);
+        judge_program_must(command);
+        expect_same(DIR "/mistaken.cu", of[i].keys, 1);
+    }
+    judge_program_other_tiles(DIR, 96);
+    judge_program_must("sed -i 's/float w.BC., sum = 0.0f/float w[BC], sum = 0.01f/' " DIR "/attention.h");
+    expect_same(DIR "/sink_end.cu",
+                (const char *const[]){"shape.q_len", "20", "shape.kv_len", "350", "shape.head_dim", "64", NULL}, 1);
+}
+
 /* A run without probes, all of whose q tiles a judge on a GPU is asked about; one of them is off. */
 static struct session *without_probes(struct bounded *b)
 {
@@ -363,6 +521,13 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_bits_of_long_rows_with_terms),
                                        cmocka_unit_test(test_bits_of_a_sink_at_the_start),
                                        cmocka_unit_test(test_bits_of_codes),
+                                       cmocka_unit_test(test_bits_of_rope),
+                                       cmocka_unit_test(test_bits_of_a_folded_factor),
+                                       cmocka_unit_test(test_bits_of_descaled_codes),
+                                       cmocka_unit_test(test_bits_of_splits),
+                                       cmocka_unit_test(test_bits_of_long_splits),
+                                       cmocka_unit_test(test_bits_of_other_widths),
+                                       cmocka_unit_test(test_mistakes),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
                                        cmocka_unit_test(test_features),

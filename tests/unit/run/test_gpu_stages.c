@@ -101,7 +101,7 @@ static struct counts expect_same(const char *kernel, const char *const *keys)
             show(gpu, judgement_tiles(j, slot), j->kv_tiles);
             fail_msg("%s: slot %d", kernel, slot);
         }
-        for (int kv = 0; kv < j->kv_tiles && g.good[slot]; kv++)
+        for (int kv = 0; kv < j->kv_tiles && g.good[slot] && g.seen; kv++)
             assert_int_equal(g.seen[slot * j->kv_tiles + kv], masks_tile(j->masks, slot, kv)->both);
     }
     assert_int_equal(g.n_good, n.good);
@@ -142,6 +142,54 @@ static void test_tensor_cores(void **state)
                                                             "128", "shape.head_dim", "64", NULL});
 }
 
+/* Bounds of long rows, and whether O's errors are of the size of roundings. */
+static void test_long_rows(void **state)
+{
+    (void)state;
+    expect_all("kernels/fp16_mma.cu",
+               (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4100", "shape.head_dim", "64",
+                                     "shape.causal", "bottom-right", NULL});
+    expect_all("kernels/v2b_scalar.cu",
+               (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4096", "shape.head_dim", "128", NULL});
+}
+
+/* kv tiles of 48, 96 and 160 keys. */
+static void test_other_widths(void **state)
+{
+    (void)state;
+    for (int bc = 48; bc <= 160; bc += bc == 48 ? 48 : 64) {
+        judge_program_other_tiles(DIR, bc);
+        expect_all(DIR "/sink_end.cu", (const char *const[]){"shape.q_len", "20", "shape.kv_len", "350",
+                                                             "shape.head_dim", "64", "shape.alibi", "yes", NULL});
+    }
+}
+
+/* S as it is before its mask, its bias and its cap. */
+static void test_early_scores(void **state)
+{
+    (void)state;
+    static const char *const at[] = {"S_AT=ASC_S_BIASED", "S_AT=ASC_S_CAPPED", "S_AT=ASC_S_DOT"};
+    for (int i = 0; i < 3; i++)
+        expect_all("tests/terms/sink_end.cu",
+                   (const char *const[]){"scenario.define", at[i], "shape.heads", "2", "shape.q_len", "40",
+                                         "shape.kv_len", "70", "shape.head_dim", "64", "shape.alibi", "yes",
+                                         "shape.softcap", "2", "shape.causal", "bottom-right", NULL});
+}
+
+/* A sink that m and l begin with, in m's unit and converted to it; and one that joins at the end, of long rows too. */
+static void test_sinks(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "shape.heads", "2",          "shape.q_len", "20",           "shape.kv_len", "70", "shape.head_dim",
+        "64",          "shape.sink", "yes",         "shape.causal", "bottom-right", NULL};
+    expect_all("tests/terms/sink_start.cu", keys);
+    expect_all("tests/terms/sink_end.cu", keys);
+    expect_all("tests/terms/sink_end.cu",
+               (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4096", "shape.head_dim", "64", "shape.sink",
+                                     "yes", "shape.alibi", "yes", NULL});
+}
+
 /* Mistakes of every stage: of no q tile with one it is said that it is right, and of the others what the CPU says. */
 static void test_mistakes(void **state)
 {
@@ -156,6 +204,31 @@ static void test_mistakes(void **state)
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         const struct counts n = expect_same(scenarios[i], (const char *const[]){"shape.heads", "1", NULL});
         print_message("# %s: %d of %d, the CPU: %d\n", scenarios[i], n.good, n.slots, n.right);
+        assert_true(n.good < n.slots);
+        assert_int_equal(n.good, n.right);
+    }
+}
+
+/* The same in long rows, of S that is captured early, with a sink, and in kv tiles of another width. */
+static void test_more_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        const char *keys[15];
+    } of[] = {
+        {"scenarios/bugs/u-last-key-dropped.ini", {"shape.heads", "1", "shape.q_len", "20", "shape.kv_len", "4100"}},
+        {"tests/terms/sink_end.cu",
+         {"scenario.define", "S_AT=ASC_S_DOT MISTAKE=BIAS_OF_HEAD_0", "shape.heads", "2", "shape.q_len", "20",
+          "shape.kv_len", "70", "shape.head_dim", "64", "shape.bias", "per-head"}},
+        {DIR "/sink_end.cu",
+         {"shape.heads", "2", "shape.q_len", "20", "shape.kv_len", "350", "shape.head_dim", "64", "shape.sink",
+          "yes"}}};
+    judge_program_other_tiles(DIR, 96);
+    judge_program_must("sed -i 's/= __expf(p.sink.h. - /= 1.01f * __expf(p.sink[h] - /' " DIR "/attention.h");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const struct counts n = expect_same(of[i].kernel, of[i].keys);
+        print_message("# %s: %d of %d, the CPU: %d\n", of[i].kernel, n.good, n.slots, n.right);
         assert_true(n.good < n.slots);
         assert_int_equal(n.good, n.right);
     }
@@ -261,11 +334,11 @@ static void test_what_it_does_not_know(void **state)
 {
     (void)state;
     struct session *s =
-        judge_program_run("kernels/fp16_mma.cu", (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4100",
-                                                                       "shape.head_dim", "64", NULL});
+        judge_program_run("kernels/rope.cu", (const char *const[]){"shape.q_len", "20", "shape.kv_len", "70",
+                                                                   "shape.head_dim", "64", "shape.rope", "half", NULL});
     const char *unknown;
     assert_int_equal(gpu_stages_unknown(s->run.trace, s->run.judgement->fingerprint, &unknown), 0);
-    assert_string_equal(unknown, "bounds of long rows");
+    assert_string_equal(unknown, "RoPE, a factor folded into Q, Q, K or V converted to a narrower type");
     session_free(s);
 }
 
@@ -278,7 +351,12 @@ int main(int argc, char **argv)
         program = argv[1];
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_scalar_sums),
                                        cmocka_unit_test(test_tensor_cores),
+                                       cmocka_unit_test(test_long_rows),
+                                       cmocka_unit_test(test_other_widths),
+                                       cmocka_unit_test(test_early_scores),
+                                       cmocka_unit_test(test_sinks),
                                        cmocka_unit_test(test_mistakes),
+                                       cmocka_unit_test(test_more_mistakes),
                                        cmocka_unit_test(test_a_session),
                                        cmocka_unit_test(test_a_liar_is_not_believed),
                                        cmocka_unit_test(test_what_it_does_not_know)};

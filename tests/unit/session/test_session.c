@@ -483,7 +483,7 @@ static void test_unjudged_is_not_clean(void **state)
         if (hide)
             v->local = v->global = (struct verdict){.unjudged = v->local.count[CLASS_OK], .visited = 1};
     }
-    judgement_summarize(s->run.judgement, s->run.trace, &s->run.judgement->summary);
+    judgement_summarize(s->run.judgement, s->run.trace, NULL, &s->run.judgement->summary);
     assert_int_equal(s->run.judgement->summary.stage[asc_p].local, STAGE_UNKNOWN);
     assert_int_equal(s->run.judgement->summary.stage[asc_p].global, STAGE_UNKNOWN);
     assert_int_equal(s->run.judgement->summary.stage[asc_p].elements, 0);
@@ -491,7 +491,7 @@ static void test_unjudged_is_not_clean(void **state)
     for (int i = 0; i < s->run.judgement->n_slots * s->run.judgement->kv_tiles * ASC_CHANNELS; i++)
         s->run.judgement->tiles[i] =
             (struct tile_verdicts){{.unjudged = 1, .visited = 1}, {.unjudged = 1, .visited = 1}};
-    judgement_summarize(s->run.judgement, s->run.trace, &s->run.judgement->summary);
+    judgement_summarize(s->run.judgement, s->run.trace, NULL, &s->run.judgement->summary);
     assert_string_equal(session_verdict_word(s), "UNJUDGED");
     assert_false(meets(s, nothing));
     session_free(s);
