@@ -154,6 +154,13 @@ void map_exchange(struct map *map, int a, int b)
     map->row[b] = row;
 }
 
+static int summed_at(const struct map *map, int i)
+{
+    const int r = i / map->a, p = i % map->a, low = (1 << map->b) - 1;
+    const int at = r * map->a + (p & ~low) + ((p & low) ^ (r & 7)), row = at / map->a;
+    return row * map->a + (at % map->a ^ (row & 7));
+}
+
 int map_at(const struct map *map, int i)
 {
     int to = 0;
@@ -187,6 +194,8 @@ int map_at(const struct map *map, int i)
         return described_at(map, i);
     case MAP_PANELS:
         return paneled_at(map, i);
+    case MAP_SUMMED:
+        return summed_at(map, i);
     case MAP_BITS:
         for (int k = 0; k < map->bits; k++)
             to |= (parity((unsigned)i & map->row[k]) ^ (int)(map->flip >> k & 1)) << k;

@@ -22,7 +22,10 @@ enum map_kind {
     MAP_DESCRIBED, /* a pieces a row, stored under the swizzle of 128 bytes and read by another descriptor of wgmma, b
                     */
     MAP_PANELS,    /* a pieces a row, in panels of MAP_PANEL_PIECES that lie bits rows apart and are read b apart */
-    MAP_BITS       /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
+    MAP_SUMMED, /* a pieces a row, stored under the swizzle of 128 bytes, piece p of row r at p ^ r mod 8, and read at
+                   an address to which bits b and up of p are added, not joined by exclusive or: it may lead into the
+                   next row */
+    MAP_BITS    /* affine over GF(2): bit k of the result is the parity of i & row[k], times flip's bit k */
 };
 
 enum { MAP_BIT_COUNT = 16 };

@@ -35,6 +35,7 @@ void propose_transposed(struct search *search, enum asc_channel operand);
 void propose_swizzled(struct search *search);
 void propose_described(struct search *search);
 void propose_panels(struct search *search, enum asc_channel operand);
+void propose_summed(struct search *search, enum asc_channel operand);
 void propose_paired(struct search *search);
 void propose_pieces(struct search *search, enum asc_channel operand);
 void propose_elements(struct search *search, enum asc_channel operand);

@@ -86,6 +86,21 @@ void propose_panels(struct search *search, enum asc_channel operand)
     }
 }
 
+/* Addresses under a swizzle to which a part of the piece's number is added, where it belongs into the exclusive or. */
+void propose_summed(struct search *search, enum asc_channel operand)
+{
+    struct rule rule = rule_new(RULE_ROWS);
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.rows.span = piece_elements(&search->sample->tiles[0], operand);
+    const int pieces = oracle_dim(search->sample->tiles[0].c, operand) / rule.rows.span;
+    rule.cost = 8;
+    for (int bit = 0; 1 << bit < MAP_PANEL_PIECES && pieces % MAP_PANEL_PIECES == 0; bit++) {
+        rule.map = (struct map){.kind = MAP_SUMMED, .a = pieces, .b = bit};
+        if (!rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+    }
+}
+
 /* Products written out by hand pair an element of Q with another one of K than its own, in one of so many. */
 void propose_paired(struct search *search)
 {

@@ -554,6 +554,8 @@ void propose_rows(struct search *search)
         }
         if (search->best.kind == RULE_NONE)
             propose_usual(search, stage);
+        if (search->best.kind == RULE_NONE)
+            propose_summed(search, stage);
     } else if (stage == asc_s) {
         propose_seen(search);
         propose_transposed(search, asc_k);
@@ -568,6 +570,8 @@ void propose_rows(struct search *search)
         if (search->best.kind == RULE_NONE) {
             propose_panels(search, asc_k);
             propose_panels(search, asc_q);
+            propose_summed(search, asc_k);
+            propose_summed(search, asc_q);
         }
         if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_k);
@@ -582,8 +586,10 @@ void propose_rows(struct search *search)
     } else if (stage == asc_u) {
         propose_transposed(search, asc_v);
         look_up_operand(search, asc_v, look_up_operand_solved);
-        if (search->best.kind == RULE_NONE)
+        if (search->best.kind == RULE_NONE) {
             propose_panels(search, asc_v);
+            propose_summed(search, asc_v);
+        }
         if (search->best.kind == RULE_NONE) {
             propose_usual(search, asc_v);
             propose_pieces(search, asc_v);

@@ -307,6 +307,11 @@ static void say_places(const struct sample *s, const struct rule *rule, char *ou
         /* Steps alone give the same pieces under any swizzle: it is addresses that are swizzled. */
         const bool steps = strncmp(words, "k steps", 7) == 0 && !strstr(words, "rows") && !strstr(words, "swizzle");
         say_add(out, bytes, " what is read %swith %s", steps ? "" : "of the swizzle of 128 bytes ", words);
+    } else if (map->kind == MAP_SUMMED) {
+        say_add(
+            out, bytes,
+            "%s 16-byte piece i of row r at (i - i mod %d) + (i mod %d xor r mod 8), where it lies at i xor r mod 8",
+            s->channel == f->operand ? " what is read with" : "", 1 << map->b, 1 << map->b);
     } else if (map->kind == MAP_PANELS) {
         say_add(out, bytes, " panels of %d elements that lie %d rows apart and are read %d apart",
                 MAP_PANEL_PIECES * unit, map->bits, map->b);
