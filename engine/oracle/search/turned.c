@@ -115,7 +115,7 @@ static void make_operand(const struct search *search, const struct rule *rule, c
     const int D = oracle_dim(t->c, ch);
     const double fold = ch == asc_q ? values_fold(t->c) : 1;
     double *row = search->rows[2], unit = 0, half_tiny = 0;
-    if (rule->turned.reuse) /* which may have been rounded to its type */
+    if (rule->turned.reuse || rule->turned.times > 1) /* what is turned again may have been rounded to its type */
         bound_narrow(t->c->turned_type, &unit, &half_tiny);
     for (int line = 0; line < turned_lines(search, t, ch); line++, out += D, loose += D) {
         int plus;
