@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLOTS_LOOKED_AT = 96 };
+enum { SLOTS_LOOKED_AT = 96, ALTERNATIVES = 3 };
 
 /* LENGTHS(id, end of the keys, queries and keys that the diagonal goes by, number of the words, words): b is the batch,
    B the one before. The words have q_len of the longest sequence for a second number. */
@@ -17,6 +17,10 @@ enum { SLOTS_LOOKED_AT = 96 };
             "kv_len and q_len of the longest sequences, %d and %d")                                                    \
     LENGTHS(DIAGONAL_OF_LONGEST, k(b), p->q_len, p->kv_len, p->kv_len,                                                 \
             "its diagonal by kv_len and q_len of the longest sequences, %d and %d")                                    \
+    LENGTHS(DIAGONAL_OF_LONGEST_KEYS, k(b), q(b), p->kv_len, p->kv_len,                                                \
+            "its diagonal by the kv_len of the longest sequence, %d")                                                  \
+    LENGTHS(DIAGONAL_OF_LONGEST_QUERIES, k(b), p->q_len, k(b), p->q_len,                                               \
+            "its diagonal by the q_len of the longest sequence, %d")                                                   \
     LENGTHS(KEYS_BEFORE, k(B), q(b), k(B), 0, "the kv_len of the sequence before")                                     \
     LENGTHS(BOTH_BEFORE, k(B), q(B), k(B), 0, "kv_len and q_len of the sequence before")                               \
     LENGTHS(KEYS_OF_FIRST, k(0), q(b), k(0), 0, "the kv_len of sequence 0")                                            \
@@ -146,6 +150,15 @@ static void look(const struct trace *t, const struct slot_case *c, const int32_t
     }
 }
 
+/* Without a diagonal the end of the keys is all that tells two of them. */
+static bool same_ends(const struct asc_problem *p, enum lengths one, enum lengths other)
+{
+    for (int b = 0; b < p->batch; b++)
+        if (end_by(p, one, b, 0) != end_by(p, other, b, 0))
+            return false;
+    return true;
+}
+
 int lengths_words(const struct judgement *j, const struct trace *t, char out[LENGTHS_BYTES])
 {
     const struct asc_problem *p = &t->problem;
@@ -168,8 +181,20 @@ int lengths_words(const struct judgement *j, const struct trace *t, char out[LEN
         for (int kv = 0; kv < j->kv_tiles; kv++)
             bad += judgement_count(j, (struct place){slot, kv, asc_s}, false).bad;
     }
-    for (int i = 0; i < LENGTHS_COUNT && bad && bad <= differs && !*out; i++)
-        if (!against[i]) /* NOLINTNEXTLINE(*-format-nonliteral): the list above */
-            snprintf(out, LENGTHS_BYTES, words[i], number_of(p, (enum lengths)i), p->q_len);
+    size_t used = 0;
+    int held = 0;
+    for (int i = 0; i < LENGTHS_COUNT; i++) {
+        for (int k = 0; k < i && !against[i]; k++)
+            against[i] = !against[k] && p->causal == ASC_CAUSAL_NONE && same_ends(p, (enum lengths)i, (enum lengths)k);
+        held += !against[i];
+    }
+    for (int i = 0; i < LENGTHS_COUNT && bad && bad <= differs && held <= ALTERNATIVES && used < LENGTHS_BYTES; i++) {
+        if (against[i])
+            continue;
+        used += (size_t)snprintf(out + used, LENGTHS_BYTES - used, "%s", used ? ", or " : "");
+        if (used < LENGTHS_BYTES) /* NOLINTNEXTLINE(*-format-nonliteral): the list above */
+            used +=
+                (size_t)snprintf(out + used, LENGTHS_BYTES - used, words[i], number_of(p, (enum lengths)i), p->q_len);
+    }
     return 0;
 }

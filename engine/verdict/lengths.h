@@ -4,7 +4,7 @@
 
 #include "engine/verdict/judgement.h"
 
-enum { LENGTHS_BYTES = 160 };
+enum { LENGTHS_BYTES = 360 };
 
 /* "the kv_len of the longest sequence, 200": the key behind the last one that a row sees has to follow
    from that in every row of the slots that are looked at. "": it follows from none that was tried. -1 without memory.

@@ -191,6 +191,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
     for (int i = 0; i < MERGE_FORMULAS; i++)
         if (rule->factor == merge_formulas[i].of_lse && rule->power == merge_formulas[i].of_m)
             by = merge_formulas[i].words;
+    if (s->channel == asc_lse && rule->factor == 0 && rule->power == 0 && rule->frame == FRAME_LSE)
+        by = "all as the one with the largest LSE";
     if (rule->keeps_sum || rule->keeps_output) {
         snprintf(out, bytes, "%s of the splits so far %s not rescaled where a later split has a larger LSE",
                  !rule->keeps_output ? "the sum of weights"
