@@ -136,7 +136,7 @@ static void rules(void **state)
 {
     (void)state;
     expect_rule("scenarios/blind-60/lower-rows-borrow-alpha", "findings-rule");
-    expect_rule("scenarios/blind-60/sum-rescaled-in-the-loop", "findings-pattern");
+    expect_rule("scenarios/blind-20af/turners-step-by-four", "findings-pattern");
 }
 
 int main(void)
