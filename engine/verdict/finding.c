@@ -490,7 +490,7 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
     const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, testing->known, found);
     const struct rule *rule = &found->rule[0];
     const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
-                      rule->kind == RULE_SUMMED || rule->kind == RULE_EXPONENT ||
+                      rule->kind == RULE_SUMMED || (rule->kind == RULE_EXPONENT && testing->above < 0) ||
                       (rule->kind == RULE_VECTOR && rule->type != DTYPE_COUNT) ||
                       (rule->kind == RULE_OPERAND && !rule->turns && rule->plus == 0);
     if (found->n != 1 || !said || found->share < FINDING_WHOLE)

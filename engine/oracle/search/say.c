@@ -87,10 +87,11 @@ static void say_result(const struct sample *s, const struct rule *rule, char *ou
         return;
     }
     constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-    say_add(out, bytes, "%s is what it should be times %s", stage, number);
-    say_dropout(s, rule->factor, out, bytes);
+    say_add(out, bytes, "%s is what it should be", stage);
     if (goes_on(s))
-        say_add(out, bytes, ", and anew in each kv tile: of what the one before left");
+        say_add(out, bytes, ", made of the %s that the tile before left,", stage);
+    say_add(out, bytes, " times %s", number);
+    say_dropout(s, rule->factor, out, bytes);
     const int lanes = s->tiles[0].c->conventions.l_lanes;
     if (s->channel == asc_l && lanes > 1 && rule->factor == lanes && lanes_have_all(s))
         say_add(out, bytes, ": each of its %d lanes has the sum of all", lanes);
