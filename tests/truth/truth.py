@@ -280,7 +280,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20ab", "what that showed. The author left out what the six sets before have"),
          ("blind-20ac", "what that showed"),
          ("blind-20ad", "no more than before. The author left out what the eight sets before have"),
-         ("blind-20ae", "what both showed, and sixty mistakes written for development"))
+         ("blind-20ae", "what both showed, and sixty mistakes written for development"),
+         ("blind-20af", "no more than before. The author left out what eight earlier sets have"))
 
 
 def fresh():
