@@ -135,6 +135,21 @@ __global__ void half_warps()
     sink[threadIdx.x] = x[threadIdx.x ^ 16]; // at: half-warps
 }
 
+// The writer has read it last itself: what it races with is the other warp's read.
+__global__ void other_reader()
+{
+    __shared__ float x[1];
+    if (threadIdx.x == 0)
+        x[0] = 1;
+    __syncthreads();
+    if (threadIdx.x >= 32)
+        sink[threadIdx.x] = x[0]; // with: other-reader
+    if (threadIdx.x == 0) {
+        const float y = x[0];
+        x[0] = y + 1; // at: other-reader
+    }
+}
+
 __global__ void two_warps()
 {
     __shared__ float x[64];
@@ -538,6 +553,7 @@ extern "C" int simt_case(const char *name)
     CASE("clean-lanes-half", lanes, 1, 32, 0, 3)
     CASE("half-warps", half_warps, 1, 32, 0)
     CASE("two-warps", two_warps, 1, 64, 0)
+    CASE("other-reader", other_reader, 1, 64, 0)
     CASE("clean-bytes", bytes, 1, 128, 0)
     CASE("clean-atomics", atomics, 2, 128, 0)
     CASE("atomic-and-plain", atomic_and_plain, 1, 128, 0)

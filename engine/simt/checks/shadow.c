@@ -249,6 +249,15 @@ static uint32_t unmet_reader(const struct checks *c, size_t at)
     return 0;
 }
 
+/* Where a warp has read a byte, as far as that is known; 0: it is not. */
+static uint32_t site_of_reader(const struct checks *c, size_t at, uint32_t reader)
+{
+    const struct cell_sites *sites = &c->sites[at];
+    return stamp_warp(reader) == stamp_warp(c->cell[at].r) ? sites->r
+           : stamp_warp(reader) == sites->other_warp       ? sites->other
+                                                           : 0;
+}
+
 static void check_write(struct checks *c, size_t at, struct cell old, uint32_t kind, uint32_t site)
 {
     const bool atomic = kind == WROTE_ATOMIC;
@@ -265,8 +274,9 @@ static void check_write(struct checks *c, size_t at, struct cell old, uint32_t k
         return;
     const bool others = (stamp_thread(r) != stamp_thread(self) || r & READ_LANES) && !is_before(c, r);
     const uint32_t unmet = !others && r & READ_WARPS && stamp_time(r) >= c->base ? unmet_reader(c, at) : 0;
-    if (others || unmet)
-        race(c, at, true, others ? r & ~STAMP_KIND : unmet, false, site, c->sites[at].r);
+    const uint32_t reader = others ? r & ~STAMP_KIND : unmet;
+    if (reader)
+        race(c, at, true, reader, false, site, site_of_reader(c, at, reader));
 }
 
 static inline bool same(struct cell a, struct cell b)
@@ -288,6 +298,10 @@ void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint3
         const struct cell old = cell[i], new = read_cell(c, i, end, many, site);
         const uint32_t bits = 1u << stamp_warp(old.r) | 1u << stamp_warp(new.r);
         for (; i < end && same(cell[i], old); i++) {
+            if (old.r && stamp_warp(old.r) != stamp_warp(new.r)) {
+                c->sites[i].other = c->sites[i].r;
+                c->sites[i].other_warp = stamp_warp(old.r);
+            }
             if (new.r & READ_WARPS)
                 c->warps[i] = (old.r & READ_WARPS ? c->warps[i] : 0) | bits;
             c->cell[i] = new;

@@ -43,8 +43,9 @@ struct cell {
 /* Stands for unhooked code of libraries that wrote the byte: before everything. */
 #define WROTE_UNSEEN 1u
 
+/* other: of the last reader that was of another warp than cell.r, and which. */
 struct cell_sites {
-    uint32_t w, r;
+    uint32_t w, r, other, other_warp;
 };
 
 struct cell_probe {

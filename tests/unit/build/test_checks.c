@@ -212,6 +212,7 @@ static void races(void **state)
     expect("many-readers", "race", "many-readers", NULL);
     expect("clean-many-readers", NULL, NULL, NULL);
     expect("two-warps", "race", "two-warps", NULL);
+    expect("other-reader", "race", "other-reader", NULL);
     expect("clean-several", NULL, NULL, NULL);
 }
 
