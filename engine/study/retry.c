@@ -118,35 +118,6 @@ static bool any_raced(const struct retry *found)
     return any;
 }
 
-/* Of the tiles in which a stage is wrong, whether any, and whether all, hold what is no number: so is uninitialized
-   memory on the CPU, but for codes, of which every byte may be one. */
-struct unreal {
-    bool any, all;
-};
-
-static struct unreal unreal_tiles(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                                  struct judge_scratch *scratch)
-{
-    enum { LOOKED_AT = 256 };
-    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
-    struct unreal of = {false, true};
-    for (int i = 0, n = 0; i < j->n_slots * tiles && n < LOOKED_AT; i++) {
-        const struct place place = {i / tiles, i % tiles, ch};
-        struct tile_detail d;
-        bool unreal = false;
-        if (!judgement_slot_done(j, place.slot) || !judgement_tile_bad(j, place, false) ||
-            judgement_detail(j, t, place, scratch, &d) != 0)
-            continue;
-        n++;
-        for (int k = 0; k < d.rows * d.cols; k++)
-            unreal = unreal || (class_bad(d.class_local[k]) && !isfinite(d.got[k]));
-        of.any = of.any || unreal;
-        of.all = of.all && unreal;
-        tile_detail_free(&d);
-    }
-    return of;
-}
-
 /* What the checks report between a stage's probe and the one before it, where that stage is wrong in this run too; and
    of the others what they report of its block. */
 static void take_reports(struct retrying *r, const struct trace *t, const struct judgement *j)
@@ -162,14 +133,10 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         if (any)
             it->event = *any;
         it->has_event = any != NULL;
-        struct unreal unreal = {false, false};
-        if (any && any->kind == EVENT_UNINITIALIZED)
-            unreal = unreal_tiles(j, t, ch, r->scratch);
-        const bool coded =
-            dtype_is_code((enum dtype)t->problem.dtype) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
-        it->in_part = unreal.any && !unreal.all && !coded;
+        it->in_part = any && judgement_event_in_part(j, t, ch, any, r->scratch);
         /* What a probe reads has no line of the kernel's. */
-        const bool is_read = !between && ch <= asc_v && unreal.any && unreal.all;
+        const bool is_read = any && any->kind == EVENT_UNINITIALIZED && !between && ch <= asc_v &&
+                             judgement_unreal(j, t, ch, r->scratch) == UNREAL_ALL;
         it->between = between != NULL;
         it->by = between || is_read ? FOUND_BY_CHECKS : FOUND_BY_RUN;
         r->open &= ~((unsigned)(it->between || is_read) << ch);

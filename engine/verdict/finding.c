@@ -296,7 +296,8 @@ static void write_text(struct finding *f, const char *misplaced, const struct tr
         return;
     }
     if (f->event) {
-        const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: ", label, bad, all);
+        const int used = snprintf(f->text, sizeof f->text, "%s is wrong in %llu of %llu elements: %s", label, bad, all,
+                                  f->in_part ? "in part " : "");
         event_reason(&t->info.events[f->event - 1], f->text + used, sizeof f->text - (size_t)used);
         if (t->info.events[f->event - 1].kind == EVENT_BARRIER)
             say_visitors(f, t);
@@ -644,6 +645,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     }
     if (event && !finding_has_rule(f)) /* one that is no mistake by itself gives way to a rule */
         f->event = 1 + (int)(event - testing->t->info.events);
+    f->in_part = f->event && judgement_event_in_part(testing->j, testing->t, ch, &testing->t->info.events[f->event - 1],
+                                                     testing->scratch);
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
     if (ch == asc_s && is_open && !f->event)
         add_mask(testing->j->masks, f);

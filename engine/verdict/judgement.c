@@ -220,3 +220,33 @@ int judgement_operands(const struct judgement *j, const struct trace *t, struct 
     slot_case_free(&c);
     return failed;
 }
+
+enum unreal judgement_unreal(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                             struct judge_scratch *scratch)
+{
+    enum { LOOKED_AT = 256 };
+    const int tiles = channel_per_kv(ch) ? j->kv_tiles : 1;
+    bool any = false, all = true;
+    for (int i = 0, n = 0; i < j->n_slots * tiles && n < LOOKED_AT; i++) {
+        const struct place place = {i / tiles, i % tiles, ch};
+        struct tile_detail d;
+        bool unreal = false;
+        if (!judgement_slot_done(j, place.slot) || !judgement_tile_bad(j, place, false) ||
+            judgement_detail(j, t, place, scratch, &d) != 0)
+            continue;
+        n++;
+        for (int k = 0; k < d.rows * d.cols; k++)
+            unreal = unreal || (class_bad(d.class_local[k]) && !isfinite(d.got[k]));
+        any = any || unreal;
+        all = all && unreal;
+        tile_detail_free(&d);
+    }
+    return !any ? UNREAL_NONE : all ? UNREAL_ALL : UNREAL_SOME;
+}
+
+bool judgement_event_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                             const struct trace_event *e, struct judge_scratch *scratch)
+{
+    const bool coded = dtype_is_code((enum dtype)t->problem.dtype) || t->conventions.quantized != ASC_QUANTIZED_GIVEN;
+    return e->kind == EVENT_UNINITIALIZED && !coded && judgement_unreal(j, t, ch, scratch) == UNREAL_SOME;
+}

@@ -99,8 +99,9 @@ struct finding {
     struct cause_evidence evidence; /* of the named cause; zeros for none */
     enum cause also[CAUSE_COUNT];   /* other causes that survive the same rule */
     int n_also;
-    int event; /* 1 + index of the event that explains what no cause does (trace_info); 0: none */
-    bool loop; /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
+    int event;    /* 1 + index of the event that explains what no cause does (trace_info); 0: none */
+    bool in_part; /* it explains some of the tiles alone */
+    bool loop;    /* tiles were left out: nothing is wrong with the channel, which is the first that should be there */
     char detail[96]; /* what the cause's formula was found to have, "n = 48 of 64"; "": nothing to say */
     /* Where O and LSE are right: field and value of the declaration that makes this stage right too; "": none that was
        tried does (measured.h). */
@@ -247,6 +248,14 @@ const struct trace_event *judgement_event(const struct judgement *j, const struc
 /* One that may, wherever in the slot's block it was (reports_in_slots). */
 const struct trace_event *judgement_event_in_slots(const struct judgement *j, const struct trace *t,
                                                    enum asc_channel ch);
+/* Of the tiles in which a stage is wrong (up to 256), how many hold what is no number: so is uninitialized memory on
+   the CPU, but for codes, of which every byte may be one. */
+enum unreal { UNREAL_NONE, UNREAL_SOME, UNREAL_ALL };
+enum unreal judgement_unreal(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                             struct judge_scratch *scratch);
+/* Whether an event of uninitialized memory explains some of these tiles alone. */
+bool judgement_event_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                             const struct trace_event *e, struct judge_scratch *scratch);
 /* Every element of one tile; free with tile_detail_free. */
 int judgement_detail(const struct judgement *j, const struct trace *t, struct place place,
                      struct judge_scratch *scratch, struct tile_detail *out);

@@ -171,7 +171,7 @@ static const struct {
     {not_the_first, "the first tile that a q tile sees is missing", NULL},
     {not_the_last, "the last tile that a q tile sees is missing", NULL},
     {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL}};
-enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3, NO_NUMBER_OF_A_KEY = RULES - PLACES - 1 };
+enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3 };
 
 enum { NO_SPLIT = -1, OTHER_SPLITS = -2 };
 
@@ -211,22 +211,22 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
 }
 
 /* Whether nothing was visited wherever anything was left out: "; no block works on q tile 2", where it is the same one
-   of all heads. */
-static bool lost_slots(const struct trace *t, char *out, size_t bytes)
+   of all heads. -1 without memory. */
+static int lost_slots(const struct trace *t, char *out, size_t bytes)
 {
     int q_tile = -1, lost = 0, of_q_tile = 0;
     for (int slot = 0; slot < t->layout.n_slots; slot++) {
         struct slot_case c;
         bool any = false, left = false;
         if (slot_case_make(t, slot, &c) != 0)
-            return false;
+            return -1;
         for (int kv = 0; kv < c.c.kv_tiles; kv++) {
             any = any || case_visited(t, slot, kv);
             left = left || (schedule_sees(&c.c, kv) && !case_visited(t, slot, kv));
         }
         slot_case_free(&c);
         if (left && any)
-            return false;
+            return 0;
         if (!left)
             continue;
         const int at = trace_slot_place(t, slot)[2];
@@ -257,11 +257,12 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         if (sift(t, slot, holds, &lost) != 0)
             return -1;
-    if (lost < 0 && t->plan.kv_splits <= 1 && lost_slots(t, out, SKIPPING_BYTES)) {
-        if (holds[NO_NUMBER_OF_A_KEY])
-            snprintf(out, SKIPPING_BYTES, "; %s", rules[NO_NUMBER_OF_A_KEY].words);
-        return 0;
-    }
+    const int whole = lost < 0 && t->plan.kv_splits <= 1 ? lost_slots(t, out, SKIPPING_BYTES) : 0;
+    for (int i = 0; i < RULES && whole > 0; i++)
+        if (holds[i] && rules[i].visits == begins_before_the_keys_end)
+            snprintf(out, SKIPPING_BYTES, "; %s", rules[i].words);
+    if (whole != 0)
+        return whole < 0 ? -1 : 0;
     for (int i = 0; i < RULES; i++)
         n += holds[i];
     if (holds[RULES - 1] && (n > 1 || lost >= 0)) {

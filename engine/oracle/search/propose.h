@@ -7,8 +7,6 @@
 
 /* Of any stage: a number, a factor, a constant, another type, another place, the tile before. */
 void propose_result(struct search *search);
-/* Of any stage, after all others: 0 or -inf wherever it is wrong. */
-void propose_everywhere(struct search *search);
 /* Of any stage: a number in place of -inf. */
 void propose_masked(struct search *search);
 /* Of any stage: no number where a guard is missing. */

@@ -400,9 +400,10 @@ static void propose_biases(struct search *search)
             rule_try(search, &rule);
     }
     rule.type = DTYPE_COUNT;
-    if (c->bias.data)
+    if (c->bias.data) {
         propose_bias_places(search);
-    propose_bias_beside(search);
+        propose_bias_beside(search);
+    }
     if (c->alibi_slope != 0) {
         try_linear(search, &rule, &rule.power, 1);
         propose_slopes(search);

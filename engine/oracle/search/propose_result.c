@@ -56,16 +56,6 @@ static void propose_constant(struct search *search)
     rule_try(search, &rule);
 }
 
-void propose_everywhere(struct search *search)
-{
-    struct rule rule = rule_new(RULE_CONSTANT);
-    rule.plus = majority(search->sample);
-    rule.everywhere = true;
-    rule.cost = 4;
-    if (rule.plus == 0 || isinf(rule.plus))
-        rule_try(search, &rule);
-}
-
 void propose_masked(struct search *search)
 {
     const struct sample *s = search->sample;

@@ -179,6 +179,9 @@ static void identify(struct search *search, const struct solved *v, struct rule 
             break;
         if (rule.kind == RULE_RESULT && (entry == ENTRY_ONE || entry == ENTRY_ZERO))
             continue;
+        const bool is_m = rule.kind == RULE_VECTOR && rule.slot == SLOT_M; /* an edited m stands for m alone */
+        if (!is_m && (entry == ENTRY_M_FLOOR || entry == ENTRY_M_SIZE))
+            continue;
         rule.entry = (enum entry)entry;
         rule.cost = cost;
         if (is_result(search, rule.entry)) {

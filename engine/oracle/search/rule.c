@@ -401,8 +401,8 @@ bool rule_is_hopeless(struct search *search, const struct rule *rule)
     return false;
 }
 
-/* A rule that another stage has is that of all that is wrong here, and says of nothing that is right that it should be
-   otherwise. */
+/* A rule that another stage has: nothing here speaks against it, neither what is wrong nor what is right, and it gives
+   at least half of what is wrong. */
 static void try_following(struct search *search, struct rule *rule)
 {
     const struct sample *s = search->sample;
@@ -446,11 +446,7 @@ void rule_try(struct search *search, struct rule *rule)
     double values = 0;
     for (int i = 0; i < 2; i++)
         values += (double)w.units[i] * -log2((double)(w.hit[i] + 1) / (double)(w.tried[i] + 1));
-    const bool everywhere = rule->everywhere && !rule->region.n && !rule->region.some_rows;
-    rule->evidence.bits = everywhere          ? (double)w.in
-                          : is_constant(rule) ? places
-                          : w.nan             ? fmax(places, values)
-                                              : values;
+    rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
     if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) ||
         w.n_pairs < pairs_least(rule, &w))
         return;

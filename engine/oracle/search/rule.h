@@ -348,7 +348,8 @@ struct rule {
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
     bool guess;     /* not proposed by what was captured: it has to explain half of what is wrong */
-    bool follows;   /* it explains another stage of this run: it has to give all that is wrong, and nothing more */
+    bool follows;   /* it explains another stage of this run: of what is wrong it gives half at least, and is silent on
+                       the rest */
     bool masked;    /* RULE_CONSTANT: where -inf is wanted alone */
     int share;      /* RULE_QUANTIZED: rows that share a scale; 0: all of a head. RULE_KEYS: keys after which the
                        sum is rescaled by α once more, with `cuts` behind them, else before; 0: it is not.
@@ -359,7 +360,6 @@ struct rule {
     bool wide_quotient;               /* RULE_QUANTIZED: of `type` is the scale alone, not what is rounded to a code */
     bool wraps;                       /* RULE_QUANTIZED: a code that is too large comes round at the other end */
     enum half_reading half;           /* RULE_HALF */
-    bool everywhere;                  /* RULE_CONSTANT: wherever the stage is wrong, which no other rule explains */
     bool behind_scale;                /* RULE_OPERAND: what it is moved by is taken off the value, not the code */
     float table[HALF_CODES];          /* HALF_TABLE: what each code is read as */
     enum scale_reading scale_reading; /* RULE_SCALE, with power 1 and maps that leave all where it is */

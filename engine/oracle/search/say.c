@@ -173,8 +173,9 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
                                                      : "";
     const char *who = of_dims ? "the dot products" : stage, *ending = of_dims ? "" : "s";
     if (rule->share > 0) {
-        say_add(out, bytes, "%s is rescaled by α %s every %d keys, not once for the tile", stage,
-                rule->cuts ? "behind" : "before", rule->share);
+        say_add(out, bytes, "%s is rescaled by α %s every", stage, rule->cuts ? "behind" : "before");
+        say_add(out, bytes, rule->share == 1 ? " key" : " %d keys", rule->share);
+        say_add(out, bytes, ", not once for the tile");
         if (rule->map.kind != MAP_SAME)
             say_add(out, bytes, ", keys taken in the order of c with bits %d and %d exchanged",
                     __builtin_ctz(rule->map.row[map_bits_for(rule->share)]), map_bits_for(rule->share));

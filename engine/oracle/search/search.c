@@ -106,9 +106,8 @@ static void say_pattern(struct search *search, struct explanation *out)
 {
     const char *what = "wrong";
     out->pattern = find_pattern(search, &out->where, &what);
-    if (!out->pattern && search->best.kind != RULE_NONE) {
+    if (!out->pattern && (strcmp(what, "0") == 0 || strcmp(what, "-inf") == 0)) {
         out->pattern = true;
-        out->where = (struct region){0};
         snprintf(out->text, sizeof out->text, "%s is %s wherever it is wrong", channel_label(search->sample->channel),
                  what);
         return;
@@ -244,8 +243,6 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         }
         if (search->best.kind == RULE_NONE)
             propose_following(search, inputs);
-        if (search->best.kind == RULE_NONE)
-            propose_everywhere(search);
     }
     search->best.evidence.tried = search->second.evidence.tried = search->tried;
     /* Rules that came after it are among those that were tried. */
@@ -263,15 +260,14 @@ int search_stage(struct sample *sample, struct judge_scratch *scratch, const str
         return 0;
     const int failed = sample->wrong ? run(&search, inputs, known) : search_begin(&search, inputs);
     if (!failed) {
-        out->n =
-            search.best.kind != RULE_NONE && !search.best.everywhere; /* which is no rule: it says nothing of why */
+        out->n = search.best.kind != RULE_NONE;
         out->rule[0] = search.best;
         out->runner_up = search.second;
         out->share = search.best.evidence.share;
         out->tried = search.tried;
         out->wrong = sample->wrong;
         rule_say(sample, &out->rule[0], out->said[0], sizeof out->said[0]);
-        out->cause = out->n && search.best.evidence.share >= 0.5 ? rule_cause(sample, &out->rule[0]) : CAUSE_NONE;
+        out->cause = search.best.evidence.share >= 0.5 ? rule_cause(sample, &out->rule[0]) : CAUSE_NONE;
         rule_say(sample, &out->runner_up, out->runner_up_said, sizeof out->runner_up_said);
         if (!out->n)
             say_pattern(&search, out);
@@ -348,7 +344,7 @@ int search_rest(struct sample *sample, struct judge_scratch *scratch, const stru
         return failed;
     search = (struct search){.sample = sample, .scratch = scratch};
     failed = run(&search, inputs, NULL);
-    if (!failed && search.best.kind != RULE_NONE && !search.best.everywhere) {
+    if (!failed && search.best.kind != RULE_NONE) {
         out->rule[out->n++] = search.best;
         out->share += (1 - out->share) * search.best.evidence.share;
         rule_say(sample, &search.best, out->said[1], sizeof out->said[1]);
