@@ -237,11 +237,14 @@ static struct cell read_cell(struct checks *c, size_t at, size_t end, uint32_t m
     return old;
 }
 
-/* Some warp that has read since the last barrier and that this one knows nothing of, as a cell's r; 0: none. A warp
-   that it has met since may have read before that: it counts as ordered. */
+/* Some warp that has read since the last barrier and that this one knows nothing of, as a cell's r; 0: none. One whose
+   line is known comes first. A warp that it has met since may have read before that: it counts as ordered. */
 static uint32_t unmet_reader(const struct checks *c, size_t at)
 {
-    for (uint32_t rest = c->warps[at] & ~(1u << stamp_warp(c->stamp)); rest; rest &= rest - 1) {
+    const uint32_t readers = c->warps[at] & ~(1u << stamp_warp(c->stamp)), known = c->sites[at].other_warp;
+    if (readers & 1u << known && c->known[known] <= c->base)
+        return READ_WARPS | known * 32;
+    for (uint32_t rest = readers; rest; rest &= rest - 1) {
         const uint32_t warp = (uint32_t)__builtin_ctz(rest);
         if (c->known[warp] <= c->base)
             return READ_WARPS | warp * 32;
