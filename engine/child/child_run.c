@@ -145,14 +145,18 @@ static struct trace_event *add_event(struct run *run)
 }
 
 /* Whether it is the last word on an event that has been told. */
-static bool take_count(const struct run *run, int number, int times)
+static bool take_last(const struct run *run, int number, const json_t *json)
 {
-    for (size_t i = 0; number && i < run->t->info.n_events; i++)
-        if (run->counted[i] == number) {
-            run->t->info.events[i].times = times;
-            return true;
-        }
-    return false;
+    size_t i = 0;
+    while (i < run->t->info.n_events && !(number && run->counted[i] == number))
+        i++;
+    if (i == run->t->info.n_events)
+        return false;
+    struct trace_event *event = &run->t->info.events[i];
+    event->times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
+    event->recorder_line = (int)wire_integer(json, "recorder_line", 1, INT32_MAX, 0);
+    name_file(run->t, wire_text(json, "recorder_file"), event->recorder_file, sizeof event->recorder_file);
+    return true;
 }
 
 static void take_event(struct run *run, const json_t *json)
@@ -160,8 +164,7 @@ static void take_event(struct run *run, const json_t *json)
     struct trace_info *info = &run->t->info;
     const enum event_kind kind = event_from_name(wire_text(json, "kind"));
     const int number = (int)wire_integer(json, "number", 1, INT32_MAX, 0);
-    const int times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
-    if (take_count(run, number, times))
+    if (take_last(run, number, json))
         return;
     if (kind == EVENT_NONE) {
         err_set(&run->broke, ERR_RUN, "", "it sent an event of an unknown kind");
@@ -172,7 +175,7 @@ static void take_event(struct run *run, const json_t *json)
     if (!event)
         return;
     run->counted[info->n_events - 1] = number;
-    event->times = times;
+    event->times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
     event->batch = (int)wire_integer(json, "batch", 0, INT32_MAX, -1);
     event->head = (int)wire_integer(json, "head", 0, INT32_MAX, -1);
     event->q_tile = (int)wire_integer(json, "q_tile", 0, INT32_MAX, -1);

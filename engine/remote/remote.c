@@ -85,6 +85,7 @@ static void name_trace(const struct call *c, struct trace *t)
         struct trace_event *e = &info->events[i];
         name_as_here(files, e->file, sizeof e->file);
         name_as_here(files, e->other_file, sizeof e->other_file);
+        name_as_here(files, e->recorder_file, sizeof e->recorder_file);
         name_as_here(files, e->text, sizeof e->text);
         name_stack(files, &e->stack);
         name_stack(files, &e->other_stack);

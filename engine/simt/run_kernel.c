@@ -116,6 +116,10 @@ static void say_place(struct say *s, const struct simt_report *report)
         say_integer(s, "other_line", report->other_line);
         say_text(s, "other_file", report->other_file);
     }
+    if (report->recorder.file) {
+        say_integer(s, "recorder_line", report->recorder.line);
+        say_text(s, "recorder_file", report->recorder.file);
+    }
     say_stack(s, "stack", &report->stack);
     say_stack(s, "other_stack", &report->other_stack);
 }

@@ -48,9 +48,9 @@ struct simt_report {
     int other_line;
     struct simt_stack other_stack;
     int32_t batch, head, q_tile, kv_tile; /* that the thread works on; -1: unknown */
-    int number; /* from 1: one that is counted; the same number comes once more, at the launch's end, for `times` alone
-                 */
+    int number; /* from 1: one that is counted; the same comes once more, at the launch's end, for what stands below */
     int times;  /* so far */
+    struct simt_frame recorder; /* the probe that has recorded the bytes that it is of; file NULL: none, or unknown */
 };
 
 /* An array a kernel works on, so that reports of bad addresses can name it. */

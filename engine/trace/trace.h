@@ -38,8 +38,10 @@ struct trace_event {
     char file[256];
     int line; /* 0: unknown */
     struct trace_stack stack, other_stack;
-    char other_file[256]; /* of the access that it collides with, or the cp.async that is under way; "": none */
-    int other_line;       /* 0: none, or unknown */
+    char other_file[256];    /* of the access that it collides with, or the cp.async that is under way; "": none */
+    int other_line;          /* 0: none, or unknown */
+    char recorder_file[256]; /* the probe that has recorded the very bytes that it is of; "": none, or unknown */
+    int recorder_line;       /* 0: none, or unknown */
     /* The tile that the thread worked on: of its ASC_AT, and of its last probe. -1: unknown. */
     int batch, head, q_tile, kv_tile;
     int times; /* how often at this place, or these two; 1 where that is not counted */

@@ -65,10 +65,12 @@ const struct trace_field trace_event_place[] = {
     FIELD(trace_event, q_tile, NULL),
     FIELD(trace_event, kv_tile, NULL),
     FIELD(trace_event, other_line, NULL),
+    FIELD(trace_event, recorder_line, NULL),
     FIELD(trace_event, times, NULL),
     {0},
 };
 const struct trace_text trace_event_other[] = {SINCE(trace_event, other_file, 1), {0}};
+const struct trace_text trace_event_recorder[] = {SINCE(trace_event, recorder_file, 1), {0}};
 const struct trace_text trace_site_texts[] = {TEXT(trace_site, file), {0}};
 const struct trace_text trace_capture_texts[] = {
     TEXT(trace_capture, off_places), SINCE(trace_capture, unusual_places, 1), SINCE(trace_capture, judge, 1), {0}};

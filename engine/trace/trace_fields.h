@@ -26,6 +26,7 @@ extern const struct trace_field trace_event_place[]; /* written where they are k
 extern const struct trace_text trace_problem_texts[], trace_run_texts[], trace_event_texts[], trace_site_texts[],
     trace_capture_texts[];
 extern const struct trace_text trace_event_other[]; /* written where it is not empty */
+extern const struct trace_text trace_event_recorder[];
 extern const struct trace_field trace_frame_fields[];
 extern const struct trace_text trace_frame_texts[];
 

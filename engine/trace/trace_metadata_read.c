@@ -355,9 +355,9 @@ static int get_known(const struct entry *e, const json_t *from, struct trace_eve
         if (json_object_get(from, f->key) && get_fields(e, from, one, event) != 0)
             return -1;
     }
-    return get_stack(e, from, "stack", &event->stack) || get_stack(e, from, "other_stack", &event->other_stack)
-               ? -1
-               : get_texts(e, from, trace_event_other, event);
+    return get_stack(e, from, "stack", &event->stack) || get_stack(e, from, "other_stack", &event->other_stack) ? -1
+           : get_texts(e, from, trace_event_other, event) || get_texts(e, from, trace_event_recorder, event)    ? -1
+                                                                                                                : 0;
 }
 
 /* {file: text} */

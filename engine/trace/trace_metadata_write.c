@@ -227,6 +227,8 @@ static void put_known(json_t *to, const struct trace_event *event)
     }
     if (event->other_file[0])
         put_texts(to, trace_event_other, event);
+    if (event->recorder_file[0])
+        put_texts(to, trace_event_recorder, event);
     put_stack(to, "stack", &event->stack);
     put_stack(to, "other_stack", &event->other_stack);
 }

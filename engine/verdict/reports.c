@@ -206,16 +206,31 @@ static unsigned made_of(enum asc_channel ch)
     return of[ch];
 }
 
+static bool same_place(struct event_place a, struct event_place b)
+{
+    return a.line == b.line && strcmp(a.file, b.file) == 0;
+}
+
+/* The channels whose probes stand at a line, a bit each. */
+static unsigned channels_at(const struct trace *t, struct event_place at)
+{
+    unsigned channels = 0;
+    for (size_t i = 0; i < t->info.n_sites; i++)
+        if (same_place(at, (struct event_place){t->info.sites[i].file, t->info.sites[i].line}))
+            channels |= 1u << t->info.sites[i].channel;
+    return channels;
+}
+
 /* Whether it is an event of a probe of one of these channels. */
 static bool is_at_probe(const struct trace *t, const struct trace_event *e, unsigned channels)
 {
-    bool is = false;
-    for (size_t i = 0; i < t->info.n_sites; i++) {
-        const struct trace_site *site = &t->info.sites[i];
-        is |= channels >> site->channel & 1 && site->line == event_call(e).line &&
-              strcmp(site->file, event_call(e).file) == 0;
-    }
-    return is;
+    return (channels_at(t, event_call(e)) & channels) != 0;
+}
+
+/* The channels that were recorded from the very bytes that it is of; 0: it is not known. */
+static unsigned recorded_from(const struct trace *t, const struct trace_event *e)
+{
+    return channels_at(t, (struct event_place){e->recorder_file, e->recorder_line});
 }
 
 /* What was recorded at the probe of this channel, or of what its values are made of, is not one value of one time. */
@@ -262,11 +277,6 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "%s between its operands and its probe, %s", event_name(e->kind), lines);
 }
 
-static bool same_place(struct event_place a, struct event_place b)
-{
-    return a.line == b.line && strcmp(a.file, b.file) == 0;
-}
-
 /* Where arrays overlap there are races too, of which none is the reason. */
 static int weight_of(enum event_kind kind)
 {
@@ -309,9 +319,12 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
             two_values = e;
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx))
             continue;
+        const unsigned of = recorded_from(t, e);
+        if (of && !(of & (made_of(ch) | 1u << ch)))
+            continue;
         const bool is_copy = is_its_copy(e, ch);
         if (!(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
-              loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED))) {
+              loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED) || (!made_of(ch) && of))) {
             /* The copy into an array may as well spoil what is read of the one whose place it takes. */
             if (is_copy && (!of_copy || lines_before(t, ch, event_call(e)) < lines_before(t, ch, event_call(of_copy))))
                 of_copy = e;

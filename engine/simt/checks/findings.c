@@ -32,6 +32,7 @@ static struct told {
     enum event_kind kind;
     struct place here, other;
     uint64_t times;
+    uint32_t recorder; /* site of a probe; 0: none */
 } told[TOLD_MAX];
 static unsigned n_told;
 /* What waits to be told, under lock. */
@@ -40,6 +41,7 @@ static struct held {
     char text[480];
     struct fiber who;
     uint64_t times;
+    uint32_t recorder;
 } held[HELD_MAX];
 static unsigned n_held;
 
@@ -99,14 +101,19 @@ static struct finding_count *find(struct findings *f, enum event_kind kind, uint
 bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
 {
     struct finding_count *at = find(&c->findings, kind, site, other_site);
+    const uint32_t recorder = c->recorder;
+    c->recorder = 0;
     if (!at)
         return false;
+    const bool fresh = !at->kind;
+    if (fresh) {
+        c->findings.n++;
+        *at = (struct finding_count){.site = site, .other = other_site, .kind = (uint16_t)(kind + 1)};
+    }
     at->times++;
-    if (at->kind)
-        return false;
-    c->findings.n++;
-    *at = (struct finding_count){.site = site, .other = other_site, .kind = (uint16_t)(kind + 1), .times = 1};
-    return true;
+    if (!at->recorder)
+        at->recorder = recorder;
+    return fresh;
 }
 
 static struct place place_of(const struct simt_stack *stack)
@@ -129,7 +136,7 @@ static unsigned number_of(enum event_kind kind, const struct place *here, const 
     if (n_told == TOLD_MAX)
         return 0;
     *fresh = true;
-    told[n_told] = (struct told){kind, *here, *other, 0};
+    told[n_told] = (struct told){kind, *here, *other, 0, 0};
     return ++n_told;
 }
 
@@ -226,11 +233,15 @@ void findings_clear(struct findings *f)
 
 void findings_add(const struct findings *f)
 {
-    for (unsigned i = 0; f->n && i < FINDINGS_MAX; i++)
-        if (f->at[i].number)
-            told[f->at[i].number - 1].times += f->at[i].times;
-        else if (f->at[i].held)
-            held[f->at[i].held - 1].times += f->at[i].times;
+    for (unsigned i = 0; f->n && i < FINDINGS_MAX; i++) {
+        const struct finding_count *at = &f->at[i];
+        if (!at->number && !at->held)
+            continue;
+        uint64_t *const times = at->number ? &told[at->number - 1].times : &held[at->held - 1].times;
+        uint32_t *const recorder = at->number ? &told[at->number - 1].recorder : &held[at->held - 1].recorder;
+        *times += at->times;
+        *recorder = *recorder ? *recorder : at->recorder;
+    }
 }
 
 void findings_end_launch(void)
@@ -241,8 +252,11 @@ void findings_end_launch(void)
         number(&h->report, &fresh);
         if (fresh)
             report_send(&h->report, &h->who);
-        if (h->report.number)
-            told[h->report.number - 1].times += h->times;
+        struct told *const t = h->report.number ? &told[h->report.number - 1] : NULL;
+        if (t) {
+            t->times += h->times;
+            t->recorder = t->recorder ? t->recorder : h->recorder;
+        }
     }
     for (unsigned i = 0; i < n_told; i++) {
         struct simt_report r = {.kind = told[i].kind,
@@ -253,7 +267,10 @@ void findings_end_launch(void)
                                 .other_line = told[i].other.at.line,
                                 .number = (int)i + 1,
                                 .times = told[i].times < INT32_MAX ? (int)told[i].times : INT32_MAX};
-        if (r.times > 1)
+        struct simt_stack recorder;
+        resolve(told[i].recorder, false, &recorder);
+        r.recorder = locate_call(&recorder);
+        if (r.times > 1 || r.recorder.file)
             report_send(&r, NULL);
     }
 }

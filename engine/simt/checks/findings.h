@@ -21,11 +21,12 @@ struct findings {
         uint16_t number;
         uint16_t held; /* 1 + its place among those; 0: it is not */
         uint32_t times;
+        uint32_t recorder; /* site of the probe that has recorded the bytes of one of them; 0: none has */
     } at[FINDINGS_MAX];
 };
 
 struct checks;
-/* It has to be told: say it with finding_tell(). False: it was only counted. */
+/* It has to be told: say it with finding_tell(). False: it was only counted. Takes c->recorder, which is 0 then. */
 bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site);
 void finding_tell(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site, unsigned thread,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));

@@ -95,6 +95,13 @@ static void meet_widths(struct checks *c, size_t at, size_t bytes, uint32_t site
     tell_overlap(c, m, at, bytes);
 }
 
+/* As finding_count(), of a race at this byte. */
+static bool count_race(struct checks *c, size_t at, uint32_t site, uint32_t other_site)
+{
+    c->recorder = c->probe[at].stamp ? c->probe[at].site : 0;
+    return finding_count(c, EVENT_RACE, site, other_site);
+}
+
 static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
                                                  bool other_wrote, uint32_t site, uint32_t other_site)
 {
@@ -103,7 +110,7 @@ static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bo
                                              : mixture_of(c, site, other_site);
     if (m)
         m->raced = true;
-    if (!finding_count(c, EVENT_RACE, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
+    if (!count_race(c, at, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
         return;
     char text[400];
     const unsigned self = stamp_thread(c->stamp);
@@ -117,7 +124,7 @@ void shadow_settle(struct checks *c)
     const struct twice t = c->twice;
     c->twice.bytes = 0;
     const bool same = memcmp((const void *)(c->shared_begin + t.at), t.before, t.bytes) == 0;
-    const bool fresh = finding_count(c, EVENT_RACE, t.site, t.other_site);
+    const bool fresh = count_race(c, t.at, t.site, t.other_site);
     if (!fresh && (same || !finding_is_held(c, EVENT_RACE, t.site, t.other_site)))
         return;
     char text[400];
@@ -338,8 +345,6 @@ static void meet_probes(struct checks *c, size_t at, size_t bytes, uint32_t site
 
 void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint32_t site)
 {
-    if (c->probed)
-        meet_probes(c, at, bytes, site);
     const struct cell *const cell = c->cell;
     const uint32_t mine = c->stamp | kind;
     for (size_t i = at, end = at + bytes; i < end;) {
@@ -363,6 +368,8 @@ void shadow_write(struct checks *c, size_t at, size_t bytes, uint32_t kind, uint
             c->width[i] = kind == WROTE_PLAIN && bytes <= 8 ? (uint8_t)bytes : 0;
         }
     }
+    if (c->probed)
+        meet_probes(c, at, bytes, site);
 }
 
 void shadow_update(struct checks *c, size_t at, size_t bytes, uint32_t site)

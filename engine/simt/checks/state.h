@@ -131,6 +131,7 @@ struct checks {
     struct store store[STORES_MAX];
     struct twice twice;
     size_t store_end;    /* of the plain store under way; 0: none is */
+    uint32_t recorder;   /* the probe that has recorded the byte of what is counted next; 0: none since its write */
     struct order *order; /* borrowed: that of the cluster's first block, or own */
     struct order own;
     struct said told;

@@ -98,7 +98,8 @@ static void an_event_explains(void **state)
 {
     (void)state;
     struct session *s = run("tests/session/nan-row");
-    const struct trace_site *s_probe = trace_site(s->run.trace, asc_s), *v_probe = trace_site(s->run.trace, asc_v);
+    const struct trace *t = s->run.trace;
+    const struct trace_site *s_probe = trace_site(t, asc_s), *v_probe = trace_site(t, asc_v);
     struct trace_event e;
     struct finding f;
     char words[ONSET_WORDS_BYTES], where[300];
@@ -111,19 +112,22 @@ static void an_event_explains(void **state)
         enum event_kind kind;
         const char *text, *words;
         int line, head, times, explains;
-    } cases[] = {{EVENT_RACE, "", race, s_probe->line, 1, 1, 1},
-                 {EVENT_RACE, "", race, v_probe->line + 1, 1, 1, 1},
-                 {EVENT_RACE, "", race, v_probe->line, 1, 1, 0},
-                 {EVENT_RACE, "", race, s_probe->line + 1, 1, 1, 0},
-                 {EVENT_RACE, "", race, s_probe->line, 0, 1, 0},
-                 {EVENT_RACE, "", race, s_probe->line, 0, 9, 1},
-                 {EVENT_UNINITIALIZED, "", unwritten, s_probe->line, 1, 1, 1},
-                 {EVENT_FP_INVALID, "", between, s_probe->line, 0, 1, 1},
-                 {EVENT_NAN_STORE, "", between, s_probe->line, 1, 1, 0},
-                 {EVENT_LIMIT, "", between, s_probe->line, 1, 1, 0},
-                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 1, 1, 1},
-                 {EVENT_NEVER_WAITED, "its copy from V in block", waited, 1, 1, 1, 0},
-                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 0, 1, 0}};
+        const struct trace_site *recorder;
+    } cases[] = {{EVENT_RACE, "", race, s_probe->line, 1, 1, 1, NULL},
+                 {EVENT_RACE, "", race, s_probe->line, 1, 1, 1, trace_site(t, asc_k)},
+                 {EVENT_RACE, "", race, s_probe->line, 1, 1, 0, v_probe},
+                 {EVENT_RACE, "", race, v_probe->line + 1, 1, 1, 1, NULL},
+                 {EVENT_RACE, "", race, v_probe->line, 1, 1, 0, NULL},
+                 {EVENT_RACE, "", race, s_probe->line + 1, 1, 1, 0, NULL},
+                 {EVENT_RACE, "", race, s_probe->line, 0, 1, 0, NULL},
+                 {EVENT_RACE, "", race, s_probe->line, 0, 9, 1, NULL},
+                 {EVENT_UNINITIALIZED, "", unwritten, s_probe->line, 1, 1, 1, NULL},
+                 {EVENT_FP_INVALID, "", between, s_probe->line, 0, 1, 1, NULL},
+                 {EVENT_NAN_STORE, "", between, s_probe->line, 1, 1, 0, NULL},
+                 {EVENT_LIMIT, "", between, s_probe->line, 1, 1, 0, NULL},
+                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 1, 1, 1, NULL},
+                 {EVENT_NEVER_WAITED, "its copy from V in block", waited, 1, 1, 1, 0, NULL},
+                 {EVENT_NEVER_WAITED, "its copy from K in block", waited, 1, 0, 1, 0, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = strrchr(s_probe->file, '/');
         e.kind = cases[i].kind;
@@ -136,6 +140,8 @@ static void an_event_explains(void **state)
         e.q_tile = 1;
         e.kv_tile = 1;
         e.times = cases[i].times;
+        snprintf(e.recorder_file, sizeof e.recorder_file, "%s", cases[i].recorder ? cases[i].recorder->file : "");
+        e.recorder_line = cases[i].recorder ? cases[i].recorder->line : 0;
         told(s, &e, &f, words);
         assert_int_equal(f.event, cases[i].explains);
         assert_int_equal(strstr(f.text, "no known cause") == NULL, cases[i].explains);

@@ -286,6 +286,8 @@ static void fill_info(struct trace *t)
     info->events[1].kind = EVENT_RACE;
     strcpy(info->events[1].other_file, "b.cuh");
     info->events[1].other_line = 7;
+    strcpy(info->events[1].recorder_file, "a.cu");
+    info->events[1].recorder_line = 12;
     info->events[1].batch = 0;
     info->events[1].head = 3;
     info->events[1].q_tile = 1;
@@ -361,12 +363,15 @@ static void a_saved_trace_reads_like_the_live_one(void **state)
     assert_int_equal(plain->line, 33);
     assert_int_equal(plain->other_line, 0);
     assert_string_equal(plain->other_file, "");
+    assert_string_equal(plain->recorder_file, "");
     assert_int_equal(plain->batch, -1);
     assert_int_equal(plain->kv_tile, -1);
     assert_int_equal(plain->times, 1);
     assert_int_equal(race->kind, EVENT_RACE);
     assert_string_equal(race->other_file, "b.cuh");
     assert_int_equal(race->other_line, 7);
+    assert_string_equal(race->recorder_file, "a.cu");
+    assert_int_equal(race->recorder_line, 12);
     assert_int_equal(race->batch, 0);
     assert_int_equal(race->head, 3);
     assert_int_equal(race->q_tile, 1);
