@@ -126,7 +126,8 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
         struct found_again *it = &r->found->of[ch];
         if (!((r->open & j->summary.culprits) & 1u << ch))
             continue;
-        const struct trace_event *between = judgement_event(j, t, ch, false),
+        const struct trace_event *own = judgement_event(j, t, ch, false),
+                                 *between = own ? own : judgement_event_of_read(j, t, ch, r->scratch),
                                  *any = between ? between : judgement_event_in_slots(j, t, ch);
         if (r->output_right && any && any->kind != EVENT_PROBE_RACE)
             continue;
@@ -134,12 +135,9 @@ static void take_reports(struct retrying *r, const struct trace *t, const struct
             it->event = *any;
         it->has_event = any != NULL;
         it->in_part = any && judgement_event_in_part(j, t, ch, any, r->scratch);
-        /* What a probe reads has no line of the kernel's. */
-        const bool is_read = any && any->kind == EVENT_UNINITIALIZED && !between && ch <= asc_v &&
-                             judgement_unreal(j, t, ch, r->scratch) == UNREAL_ALL;
         it->between = between != NULL;
-        it->by = between || is_read ? FOUND_BY_CHECKS : FOUND_BY_RUN;
-        r->open &= ~((unsigned)(it->between || is_read) << ch);
+        it->by = between ? FOUND_BY_CHECKS : FOUND_BY_RUN;
+        r->open &= ~((unsigned)it->between << ch);
     }
 }
 

@@ -637,6 +637,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
         return 0;
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
     if (is_open && !event && !found.n)
+        event = judgement_event_of_read(testing->j, testing->t, ch, testing->scratch);
+    if (is_open && !event && !found.n)
         event = reports_of_cache(testing->t, ch, f->first.slot, f->first.kv * testing->t->plan.bc + f->row);
     f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;
     if (!f->declaration[0] && !f->event && f->cause == found.cause) {

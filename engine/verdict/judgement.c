@@ -244,6 +244,13 @@ enum unreal judgement_unreal(const struct judgement *j, const struct trace *t, e
     return !any ? UNREAL_NONE : all ? UNREAL_ALL : UNREAL_SOME;
 }
 
+const struct trace_event *judgement_event_of_read(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                                  struct judge_scratch *scratch)
+{
+    const struct trace_event *e = ch <= asc_v ? judgement_event_in_slots(j, t, ch) : NULL;
+    return e && e->kind == EVENT_UNINITIALIZED && judgement_unreal(j, t, ch, scratch) == UNREAL_ALL ? e : NULL;
+}
+
 bool judgement_event_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                              const struct trace_event *e, struct judge_scratch *scratch)
 {

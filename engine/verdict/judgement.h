@@ -253,6 +253,10 @@ const struct trace_event *judgement_event_in_slots(const struct judgement *j, co
 enum unreal { UNREAL_NONE, UNREAL_SOME, UNREAL_ALL };
 enum unreal judgement_unreal(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                              struct judge_scratch *scratch);
+/* Uninitialized memory that was read in the block and is all of what is wrong in Q, K or V: what a probe reads has no
+   line of the kernel's. */
+const struct trace_event *judgement_event_of_read(const struct judgement *j, const struct trace *t, enum asc_channel ch,
+                                                  struct judge_scratch *scratch);
 /* Whether an event of uninitialized memory explains some of these tiles alone. */
 bool judgement_event_in_part(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                              const struct trace_event *e, struct judge_scratch *scratch);
