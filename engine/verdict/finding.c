@@ -542,7 +542,8 @@ static void take_mask(const struct testing *testing, struct explanation *found, 
         return;
     if (masks->n_names == 1)
         mask_name_words(&masks->name[0], words, sizeof words);
-    else if (!masks_tail_words(masks, testing->t, words, sizeof words))
+    else if (!masks_tail_words(masks, testing->t, words, sizeof words) &&
+             !masks_blocks_words(masks, testing->t, words, sizeof words))
         return;
     *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};
     f->cause = found->cause;

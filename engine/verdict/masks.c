@@ -1,5 +1,7 @@
 #include "engine/verdict/masks.h"
 
+#include "engine/oracle/schedule.h"
+#include "engine/trace/writers.h"
 #include "engine/verdict/case.h"
 #include <limits.h>
 #include <stdio.h>
@@ -204,6 +206,55 @@ bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, s
     else
         snprintf(out, bytes, "keys %d to %d are not hidden, kv_len is %d", first, last, kv_len);
     return true;
+}
+
+/* Whether a slot shows, of a kv tile that is its to visit, what q tile `tile` should. *tells: it hides keys of it
+   wrongly, or wrongly does not, and hides some. */
+static bool has_mask_of(const struct masks *m, int slot, int kv, const struct oracle_case *own, uint32_t tile,
+                        bool *tells)
+{
+    const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
+    const int cols = schedule_cols(own, kv);
+    struct oracle_case other = *own;
+    bool hides = false;
+    if (tile > INT_MAX / 2 / (unsigned)own->br)
+        return false;
+    other.q_tile = (int)tile;
+    for (int at = 0; at < own->in_q.rows * cols; at++) {
+        const int row = at / cols, col = at % cols, key = kv * own->bc + col;
+        const bool shown =
+            wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : schedule_shows(own, row, key);
+        if (schedule_shows(&other, row, key) != shown)
+            return false;
+        hides = hides || !shown;
+    }
+    *tells = *tells || (hides && wrong && mask_wrong(&wrong->counts));
+    return true;
+}
+
+bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        bool tells = false, holds = true;
+        for (int slot = 0; slot < m->n_slots && holds; slot++) {
+            struct slot_case c;
+            struct trace_writer w;
+            if (m->source[slot] == MASK_NOT_KNOWN)
+                continue;
+            if (slot_case_make(t, slot, &c) != 0)
+                return false;
+            for (int kv = 0; kv < m->kv_tiles && holds; kv++)
+                if (schedule_sees(&c.c, kv))
+                    holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
+                            has_mask_of(m, slot, kv, &c.c, w.block[axis], &tells);
+            slot_case_free(&c);
+        }
+        if (!holds || !tells)
+            continue;
+        snprintf(out, bytes, "that of q tile blockIdx.%c", "xyz"[axis]);
+        return true;
+    }
+    return false;
 }
 
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes)

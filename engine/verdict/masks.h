@@ -50,6 +50,10 @@ void masks_words(const struct masks *m, char *out, size_t bytes);
    false: it is not so, or sequences have lengths of their own. */
 bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
 
+/* Where each q tile has the mask of the one whose number is that of the block: "that of q tile blockIdx.x". false: it
+   is not so, or who recorded S is not known. */
+bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
+
 /* Where every row of a tile that any key shows in hides some columns wrongly and wrongly sees others, the same in all:
    "hides columns 4-7, 12-15 and shows columns 16-19, 24-27". false: it is not so, or they are too many to list. */
 bool masks_columns_words(const struct masks *m, int slot, int kv, char *out, size_t bytes);
