@@ -250,22 +250,21 @@ static const struct trace_event *event_of_probe(const struct trace *t, enum even
 
 void event_reason(const struct trace_event *e, char *out, size_t bytes)
 {
+    static const char *const reasons[] = {
+        [EVENT_NEVER_WAITED] = "a cp.async of it is not waited for, ",
+        [EVENT_UNINITIALIZED] = "it reads uninitialized memory at ",
+        [EVENT_COPIES_DIFFER] = "threads hold different copies of what is recorded at ",
+        [EVENT_PROBE_RACE] = "its probe reads what another thread writes, without synchronization, ",
+        [EVENT_RACE] = "a race at ",
+        [EVENT_TWO_WRITERS] = "two blocks write the same elements of it, ",
+        [EVENT_BOUNDS] = "an out-of-bounds access at ",
+        [EVENT_FENCE] = "a fence is missing, "};
     char lines[160];
     event_lines(e, 1, lines, sizeof lines);
     if (e->kind == EVENT_CACHE) /* up to what else the cache shows */
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ";"), e->text);
     else if (e->line <= 0) /* all of it up to what follows from it */
         snprintf(out, bytes, "%.*s", (int)strcspn(e->text, ":"), e->text);
-    else if (e->kind == EVENT_NEVER_WAITED)
-        snprintf(out, bytes, "a cp.async of it is not waited for, %s", lines);
-    else if (e->kind == EVENT_UNINITIALIZED)
-        snprintf(out, bytes, "it reads uninitialized memory at %s", lines);
-    else if (e->kind == EVENT_COPIES_DIFFER)
-        snprintf(out, bytes, "threads hold different copies of what is recorded at %s", lines);
-    else if (e->kind == EVENT_PROBE_RACE)
-        snprintf(out, bytes, "its probe reads what another thread writes, without synchronization, %s", lines);
-    else if (e->kind == EVENT_RACE)
-        snprintf(out, bytes, "a race at %s", lines);
     else if (e->kind == EVENT_OVERLAP)
         snprintf(out, bytes,
                  "two arrays overlap in shared memory, %s: the first line reads what the second has written", lines);
@@ -273,6 +272,8 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes)
         snprintf(out, bytes, "%.*s, %s", (int)strcspn(e->text, ";"), e->text, lines);
     else if (e->kind == EVENT_TWO_VISITS)
         snprintf(out, bytes, "what is recorded at %s is of two visits", lines);
+    else if ((size_t)e->kind < sizeof reasons / sizeof reasons[0] && reasons[e->kind])
+        snprintf(out, bytes, "%s%s", reasons[e->kind], lines);
     else
         snprintf(out, bytes, "%s between its operands and its probe, %s", event_name(e->kind), lines);
 }

@@ -451,6 +451,33 @@ static bool say_packed(const struct lookup *l, char *out, size_t bytes)
     return by_head || by_row;
 }
 
+/* Where the row stands that has this number among those of all sequences, which lie one behind the other. */
+static int64_t packed_place(const struct lookup *l, int32_t row, int32_t head)
+{
+    const struct asc_problem *p = &l->t->problem;
+    int32_t of[AXES] = {0, head, row};
+    while (of[BATCH] + 1 < p->batch && of[ROW] >= asc_q_len(p, of[BATCH]))
+        of[ROW] -= asc_q_len(p, of[BATCH]++);
+    return place_of(&l->right, of);
+}
+
+/* Every sequence begins where the first one does. */
+static bool say_first(const struct lookup *l, char *out, size_t bytes)
+{
+    const struct asc_problem *p = &l->t->problem;
+    size_t told = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->row[i].at != packed_place(l, l->row[i].of[ROW], l->row[i].of[HEAD]))
+            return false;
+    for (size_t i = 0; i < l->n_lost; i++)
+        told += is_taken(l, packed_place(l, l->lost[i].of[ROW], l->lost[i].of[HEAD]));
+    if (p->batch < 2 || 4 * told < 3 * l->n_lost)
+        return false;
+    snprintf(out, bytes, "each sequence is stored from where the first one begins%s",
+             l->n_lost ? ": they overwrite each other" : "");
+    return true;
+}
+
 /* Where a sequence begins whose heads lie its own length apart: where it should; as if all were as long as it; where
    the one before ends. */
 enum own_begin { BEGINS_RIGHT, BEGINS_BY_OWN, BEGINS_PACKED, OWN_BEGINS };
@@ -509,7 +536,8 @@ static bool say(const struct lookup *l, char *out, size_t bytes)
     if (l->n < FEWEST || !moved(l))
         return false;
     const bool affine = find_steps(l, &steps);
-    if (l->t->problem.has_q_lens && !affine && (say_packed(l, out, bytes) || say_own_length(l, out, bytes)))
+    if (l->t->problem.has_q_lens && !affine &&
+        (say_packed(l, out, bytes) || say_first(l, out, bytes) || say_own_length(l, out, bytes)))
         return true;
     if (say_map(l, false, out, bytes) || (affine && say_steps(l, &steps, out, bytes)) || say_map(l, true, out, bytes))
         return true;
