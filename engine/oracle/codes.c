@@ -3,8 +3,8 @@
 #include "engine/base/format.h"
 #include "engine/base/quantize.h"
 #include "engine/oracle/bound.h"
-#include "engine/oracle/dropout.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,13 +3,13 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/dropout.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/reference.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/tile.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>
 #include <stdlib.h>

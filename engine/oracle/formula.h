@@ -471,7 +471,7 @@ FORMULA void merge_sum(double kept, double weight, double share, double part, do
 }
 
 /* The same where o then gets the scale of V's codes, or u or 1 / l has got it: two roundings more at most, since a
-   scale over l is rounded, and its product with u. And where it gets the factor of dropout (dropout.h). roundings: 0
+   scale over l is rounded, and its product with u. And where it gets the factor of dropout (weight.h). roundings: 0
    where neither is. */
 FORMULA double output_scaled(double o, double bound, double roundings, double scale)
 {

@@ -5,11 +5,11 @@
 #include "engine/oracle/bias.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/dropout.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/product.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include <string.h>
 
 bool likely_wanted(const struct oracle_case *c)

@@ -3,7 +3,6 @@
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/dropout.h"
 #include "engine/oracle/magnitude.h"
 #include "engine/oracle/merge.h"
 #include "engine/oracle/multiply.h"

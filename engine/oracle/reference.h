@@ -46,6 +46,12 @@ void reference_s(const struct oracle_case *c, struct judge_scratch *s);
    frame is what stage m captured, if it did. */
 void reference_tile(const struct oracle_case *c, struct judge_scratch *s);
 
+/* Steps of it, in reference_u.c. What u of all tiles before this one is in this tile's frame, where it is recorded
+   after its rescaling; then U: weight and weight_error are read, and what V and a rounded P cost is added to the
+   latter. */
+void reference_late_u(const struct oracle_case *c, struct judge_scratch *s);
+void reference_u(const struct oracle_case *c, struct judge_scratch *s);
+
 /* 2^k, the factor of P, l and U. */
 static inline double reference_offset(const struct oracle_case *c)
 {

@@ -364,7 +364,8 @@ class Inputs(unittest.TestCase):
 
     def test_shrink_cuts_the_length_of_each_sequence(self):
         out = self.right("shrink", BUGS / "append-unseen.ini", "-o", "lens.ini")
-        self.assertRegex(out, r"to \(1,1/1,1,6,64\) in \d+ runs, q_lens 1, kv_lens 6\n")
+        # At 6 keys, all of them new, no key is seen: other mistakes give the same, and no cause is said.
+        self.assertRegex(out, r"to \(1,1/1,1,8,64\) in \d+ runs, q_lens 1, kv_lens 8\n")
         self.right("check", "lens.ini")
 
     def test_shrink_keeps_what_was_reported(self):

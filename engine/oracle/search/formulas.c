@@ -4,11 +4,11 @@
 
 #include "engine/oracle/bound.h"
 #include "engine/oracle/codes.h"
-#include "engine/oracle/dropout.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/schedule.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/values.h"
+#include "engine/oracle/weight.h"
 #include "engine/trace/expression.h"
 #include "engine/trace/layout.h"
 #include <stdio.h>

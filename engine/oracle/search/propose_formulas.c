@@ -3,7 +3,7 @@
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/codes.h"
-#include "engine/oracle/dropout.h"
+#include "engine/oracle/weight.h"
 #include <math.h>
 
 static const int first_instead[5] = {ROW_OF_TILE, COLUMN_OF_TILE, HEAD_0, BATCH_0, INSTEADS};
