@@ -157,7 +157,13 @@ class Case(unittest.TestCase):
 
     def start(self, *arguments, **more):
         return subprocess.Popen([ATTNSCOPE, *arguments], env=self.environment(**more), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder)
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder,
+                                preexec_fn=self.hear_signals)
+
+    @staticmethod
+    def hear_signals():
+        """Under nohup SIGHUP is ignored, and what is ignored stays so."""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     def run_it(self, *arguments, limit_s=180, **more):
         """(status, output, the largest resident set of it and its children in KiB)"""
