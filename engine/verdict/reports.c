@@ -284,14 +284,18 @@ static int weight_of(enum event_kind kind)
     return kind == EVENT_OVERLAP ? 2 : event_is_mistake(kind);
 }
 
-/* What a probe reads too early, or too late, the kernel may as well: then the race is the kernel's own. */
-static const struct trace_event *of_probe(const struct trace *t, const struct trace_event *e)
+/* What a probe reads too early, or too late, the kernel may as well: then the race is the kernel's own. And that of
+   arrays that overlap is not the reason. */
+static const struct trace_event *reason_of(const struct trace *t, const struct trace_event *e)
 {
     const struct trace_event *best = e;
-    for (size_t i = 0; e && e->kind == EVENT_PROBE_RACE && i < t->info.n_events; i++) {
+    for (size_t i = 0; e && (e->kind == EVENT_PROBE_RACE || e->kind == EVENT_RACE) && i < t->info.n_events; i++) {
         const struct trace_event *own = &t->info.events[i];
-        const bool meets =
-            same_place(event_call(own), event_other_call(e)) || same_place(event_other_call(own), event_other_call(e));
+        const struct event_place here = event_call(own), there = event_other_call(own), at = event_call(e),
+                                 other = event_other_call(e);
+        const bool meets = e->kind == EVENT_PROBE_RACE ? same_place(here, other) || same_place(there, other)
+                                                       : (same_place(here, at) && same_place(there, other)) ||
+                                                             (same_place(here, other) && same_place(there, at));
         if ((own->kind == EVENT_RACE || own->kind == EVENT_OVERLAP) && meets &&
             weight_of(own->kind) > weight_of(best->kind))
             best = own;
@@ -331,11 +335,12 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
                 of_copy = e;
             continue;
         }
-        const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1;
-        if (more > 0 || (more == 0 && event_call(e).line < event_call(best).line))
+        const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1,
+                  lines = best ? event_call(best).line - event_call(e).line : 0;
+        if (more > 0 || (more == 0 && (lines > 0 || (lines == 0 && e->times > best->times))))
             best = e;
     }
-    return best ? best : two_values ? of_probe(t, two_values) : of_copy;
+    return best ? reason_of(t, best) : two_values ? reason_of(t, two_values) : of_copy;
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,
@@ -404,7 +409,7 @@ int reports_misrecorded(const struct summary *summary, const struct trace *t, en
     const bool used_right = is_used_right(summary, ch);
     enum asc_channel operand = ch;
     const struct trace_event *found = own ? own : event_of_operand(t, ch, &operand),
-                             *race = found ? of_probe(t, found) : NULL;
+                             *race = found ? reason_of(t, found) : NULL;
     const char *name = channel_label(ch), *of = channel_label(operand);
     char lines[160], races[160] = "", why[220];
     if (!found || (race == found && !(own ? used_right : is_right(summary, ch))))
