@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SLOTS_MOST = 96, FEWEST = 2 };
 enum { NONE = -1 };
@@ -214,6 +215,9 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
     if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out) && !say_order(&l, out) &&
         !say_own_tiles(&l, out))
         say_step(&l, out);
+    const size_t used = strlen(out);
+    if (used && found < bad)
+        snprintf(out + used, ANOTHER_BYTES - used, " (%d of %d q tiles)", found, bad);
     for (int i = 0; i < l.n; i++)
         tile_detail_free(&l.of[i].detail);
     free(l.of);

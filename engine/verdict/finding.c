@@ -186,8 +186,11 @@ static bool stored_otherwise(const struct trace *t, enum asc_channel ch)
 static void rule_words(const struct finding *f, char *out, size_t bytes)
 {
     char part[40] = "";
-    if (!f->pattern && f->share < FINDING_WHOLE)
-        snprintf(part, sizeof part, " (%s%.3g%% of them)", f->sampled ? "about " : "", 100 * f->share);
+    const bool of_part = !f->pattern && f->n_rules && f->share < FINDING_WHOLE;
+    if (of_part && f->sampled)
+        snprintf(part, sizeof part, " (about %.3g%% of them)", 100 * f->share);
+    else if (of_part)
+        snprintf(part, sizeof part, " (%llu of them)", (unsigned long long)f->given);
     snprintf(out, bytes, "%s%s%s", f->pattern ? "no known cause; " : "", f->explained, part);
 }
 
@@ -477,8 +480,11 @@ static void take_explanation(const struct testing *testing, const struct explana
     f->share = found->share;
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
-    for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++)
+    f->given = 0;
+    for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++) {
+        f->given += found->rule[f->n_rules].evidence.in;
         tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
+    }
     if (found->n && found->runner_up.kind != RULE_NONE)
         tell_rule(testing->t, &found->runner_up, found->runner_up_said, &f->runner_up);
 }

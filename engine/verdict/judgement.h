@@ -66,7 +66,7 @@ struct run_onset;
 
 struct masks;
 
-enum { DECLARATION_BYTES = 96, RULE_TEXT_BYTES = 256, RULES_TOLD = 2 };
+enum { DECLARATION_BYTES = 96, RULE_TEXT_BYTES = 384, RULES_TOLD = 2 };
 
 /* A rule that a search has found, and what speaks for it in the slots that were looked at (search/rule.h). */
 struct rule_told {
@@ -118,6 +118,7 @@ struct finding {
     bool bare;    /* it is a number that stands in Q, K or V: why, a run with checks may tell */
     char place[128];
     double share;                                 /* of the wrong elements that the rules explain */
+    uint64_t given;                               /* how many these are, where all were looked at */
     struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
     int n_rules;
     bool sampled;   /* not all of these were looked at */
@@ -126,7 +127,7 @@ struct finding {
     /* Of a second run, where this one does not tell (again.h). */
     enum found_by found_by;
     struct trace_event *again; /* owned by the judgement; NULL: none explains it */
-    char text[640];            /* one line for the user, without the place */
+    char text[960];            /* one line for the user, without the place */
 };
 
 #define MAX_FINDINGS (ASC_CHANNELS + 1)

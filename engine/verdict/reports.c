@@ -331,7 +331,9 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         if (!(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
               loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED) || (!made_of(ch) && of))) {
             /* The copy into an array may as well spoil what is read of the one whose place it takes. */
-            if (is_copy && (!of_copy || lines_before(t, ch, event_call(e)) < lines_before(t, ch, event_call(of_copy))))
+            const int further =
+                is_copy && of_copy ? lines_before(t, ch, event_call(e)) - lines_before(t, ch, event_call(of_copy)) : 0;
+            if (is_copy && (!of_copy || further < 0 || (further == 0 && e->times > of_copy->times)))
                 of_copy = e;
             continue;
         }

@@ -62,10 +62,11 @@ void say_moved_bits(const struct map *map, int low, const char *lower, char *out
             said |= run << (other - k);
             continue;
         }
-        say_add(out, bytes, last > k ? " are" : " is");
+        const bool stays = map->row[k] >> k & 1 && map->row[k] != 1u << k;
+        say_add(out, bytes, "%s%s", last > k ? " are" : " is", stays ? " xored with" : "");
         for (int i = 0, m = 0; i < map->bits; i++)
-            if (map->row[k] >> i & 1) {
-                say_add(out, bytes, m++ ? " xor " : " ");
+            if (map->row[k] >> i & 1 && !(stays && i == k)) {
+                say_add(out, bytes, !m++ ? " " : stays ? " and " : " xor ");
                 say_bit_run(i, i + last - k, low, lower, out, bytes);
             }
         if (map->flip >> k & 1)

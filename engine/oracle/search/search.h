@@ -5,7 +5,7 @@
 #include "engine/oracle/causes/causes.h"
 #include "engine/oracle/search/rule.h"
 
-enum { SENTENCE_BYTES = 256 };
+enum { SENTENCE_BYTES = 384 };
 
 enum { RULES_MOST = 2 };
 
