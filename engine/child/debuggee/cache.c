@@ -237,6 +237,84 @@ static bool is_of_the_other(const struct cache *c, const struct lost *l)
            (c->p->rope && c->p->rope_dim <= of.cols && holds(c, &own, row, c->p->rope_offset + l->key));
 }
 
+/* Where among the new rows what stands in a key's place was read from, in elements; NOWHERE: from nowhere, or from
+   several places. */
+static int64_t read_from(const struct cache *c, const struct spot *at, const unsigned char *rows, int64_t elements)
+{
+    int64_t found = NOWHERE;
+    for (int64_t from = 0; from + c->t.of.cols <= elements; from++)
+        if (holds(c, at, rows + (size_t)from * c->item, -1)) {
+            if (found != NOWHERE)
+                return NOWHERE;
+            found = from;
+        }
+    return found;
+}
+
+/* The strides by which the new rows were read, where one set of them says it of all and it is not their own. */
+static bool read_by(const struct cache *c, const unsigned char *rows, const struct asc_strides *own,
+                    struct asc_strides *by)
+{
+    const struct asc_problem *p = c->p;
+    const int counts[] = {p->batch, c->t.of.heads, p->new_keys};
+    int64_t *const steps[] = {&by->batch, &by->head, &by->row};
+    int64_t first = 0;
+    *by = *own;
+    for (int axis = -1; axis < 3; axis++) { /* -1: the first row of all */
+        int at[3] = {0};
+        if (axis >= 0 && counts[axis] < 2)
+            continue;
+        at[axis >= 0 ? axis : 0] = axis >= 0;
+        const struct spot spot = spot_of(c, at[0], at[1], asc_cache_len(p, at[0]) + at[2]);
+        const int64_t from = read_from(c, &spot, rows, p->batch * own->batch);
+        if (from == NOWHERE)
+            return false;
+        if (axis < 0)
+            first = from;
+        else
+            *steps[axis] = from - first;
+    }
+    for (int b = 0; b < p->batch; b++)
+        for (int h = 0; h < c->t.of.heads; h++)
+            for (int i = 0; i < p->new_keys; i++) {
+                const struct spot spot = spot_of(c, b, h, asc_cache_len(p, b) + i);
+                const int64_t from = first + by->batch * b + by->head * h + by->row * i;
+                if (from < 0 || from + c->t.of.cols > p->batch * own->batch ||
+                    !holds(c, &spot, rows + (size_t)from * c->item, -1))
+                    return false;
+            }
+    return first == 0;
+}
+
+/* "the new rows are read 64 elements apart, where they lie 96 apart". false: no strides say where they were read. */
+static bool say_strides(const struct cache *c, char *out, size_t bytes)
+{
+    const struct asc_strides own = asc_strides_of_new(c->p, tensor_of(c->array) == TENSOR_V);
+    unsigned char *rows = turns(c->p, c->array) ? NULL : calloc((size_t)(c->p->batch * own.batch), c->item);
+    struct asc_strides by;
+    bool said = rows != NULL;
+    if (said) {
+        cache_new_rows(c->p, tensor_of(c->array) == TENSOR_V ? ARRAY_V_NEW : ARRAY_K_NEW, rows);
+        said = read_by(c, rows, &own, &by);
+    }
+    free(rows);
+    if (!said)
+        return false;
+    const struct {
+        const char *what;
+        int64_t by, own;
+        int count;
+    } axes[] = {{"new rows", by.row, own.row, c->p->new_keys},
+                {"heads", by.head, own.head, c->t.of.heads},
+                {"sequences", by.batch, own.batch, c->p->batch}};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0] && used < bytes; i++)
+        if (axes[i].count > 1 && axes[i].by != axes[i].own)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s are read %lld elements apart, where they lie %lld",
+                                     used ? ", " : "", axes[i].what, (long long)axes[i].by, (long long)axes[i].own);
+    return used > 0;
+}
+
 /* "key 20 of sequence 1 belongs", "row 3 of page 7 lies, which no sequence uses" */
 static void say_spot(const struct cache *c, const struct spot *at, const struct lost *l, char *out, size_t bytes)
 {
@@ -291,6 +369,8 @@ static void say_lost(const struct cache *c, const struct lost *lost, int n, char
     const struct lost *l = &lost[0];
     char where[96];
     long long by = 0;
+    if (l->found.block == NOWHERE && l->written && say_strides(c, out, bytes))
+        return;
     size_t used = (size_t)snprintf(out, bytes, "that of key %d of sequence %d, head %d, ", l->key, l->batch, l->head);
     if (l->found.block != NOWHERE) {
         say_spot(c, &l->found, l, where, sizeof where);
