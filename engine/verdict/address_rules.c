@@ -59,6 +59,12 @@ int64_t address_reads(const struct memory *m, const struct address *a, int batch
     case PAGE_BY_TILE:
         at = p->page_table[(int64_t)batch * m->table_pages + row % m->t->plan.bc / size] * size + row % size;
         break;
+    case PAGE_OF_TILE:
+    case TILE_IN_PAGE:
+        page = p->page_table[(int64_t)batch * m->table_pages + (row - row % m->t->plan.bc) / size];
+        at = page * size +
+             (a->rule == PAGE_OF_TILE ? row % size : (row - row % m->t->plan.bc) % size + row % m->t->plan.bc);
+        break;
     case BEGIN_NEXT:
         at = m->begin[batch + 1] + row;
         break;
@@ -214,6 +220,15 @@ void address_say(const struct memory *m, const struct address *a, char out[ADDRE
         snprintf(out, ADDRESS_BYTES,
                  "the page table is read at [batch][r / %d], r being the row in the kv tile, in the place of the key",
                  size);
+        break;
+    case PAGE_OF_TILE:
+        snprintf(out, ADDRESS_BYTES,
+                 "all rows of a kv tile are read from the page of its first key, each at row key %% %d of it", size);
+        break;
+    case TILE_IN_PAGE:
+        snprintf(out, ADDRESS_BYTES,
+                 "the rows of a kv tile are read one behind the other in memory from its first key on, past the end of "
+                 "its page");
         break;
     case ROW_MODULO:
         snprintf(out, ADDRESS_BYTES, "row key %% %d of its page is read, in the place of key %% %d", a->rows, size);

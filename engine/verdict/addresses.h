@@ -49,6 +49,8 @@ enum reading {
     ROW_MASKED,
     ROW_BY_TILE,
     PAGE_BY_TILE,
+    PAGE_OF_TILE,
+    TILE_IN_PAGE,
     ROW_MODULO,
     BEGIN_NEXT,
     BEGIN_OTHERS,
@@ -61,7 +63,8 @@ enum reading {
    begin behind those of the one before. TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch +
    by_page * i + plus. PAGE_ROWS: a page has `rows` rows; ROW_MODULO: for the row within it alone.
    ROW_MASKED: that is row & (page size - 1). ROW_BY_TILE, PAGE_BY_TILE: the row within the page, or the page, is that
-   of the row's number in its kv tile. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
+   of the row's number in its kv tile. PAGE_OF_TILE: the page is that of the kv tile's first row. TILE_IN_PAGE: and the
+   rows are those behind it, as memory lies. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */
 struct address {
     enum reading rule;
     int64_t by_batch, by_page, plus;

@@ -229,7 +229,8 @@ static void edit_bias(struct search *search, const struct rule *rule, const stru
 }
 
 /* A cap tanh(B x / cap) is cap' tanh(x' / cap') with cap' = A cap and x' = A B x: the rule's old_factor is A, its
-   factor A B. limit 1: in its place scores go no further than the cap. */
+   factor A B. limit 1: in its place scores go no further than the cap; below 0: they get a soft cap of -limit that
+   nobody asked for, behind all else. */
 bool score_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                    double *bound)
 {
@@ -260,6 +261,12 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
     const double most = rule->limit * t->c->softcap / values_natural_s(&c);
     for (size_t i = 0; i < sample_cells(t) && most > 0; i++)
         want[i] = isfinite(want[i]) ? fmax(fmin(want[i], most), -most) : want[i];
+    const double cap = -rule->limit / values_natural_s(&c);
+    for (size_t i = 0; i < sample_cells(t) && cap > 0; i++)
+        if (isfinite(want[i])) {
+            want[i] = cap * tanh(want[i] / cap);
+            bound[i] += bound_tanh(&c) * fabs(want[i]);
+        }
     /* The edited case's unit of S is another where it depends on scale or cap: back to the kernel's. */
     const double unit = values_natural_s(&c) / values_natural_s(t->c);
     for (size_t i = 0; i < sample_cells(t) && unit != 1; i++) {
@@ -334,6 +341,12 @@ static void say_cap(const struct sample *s, const struct rule *rule, char *out, 
     const double by = rule->factor / rule->old_factor, of = s->tiles[0].c->softcap;
     if (rule->limit > 0) {
         snprintf(out, bytes, "scores are cut off at the soft cap: min(max(x, -cap), cap), not cap tanh(x / cap)");
+        return;
+    }
+    if (rule->limit < 0) {
+        const double cap = -rule->limit;
+        snprintf(out, bytes, "S gets a soft cap that nobody asked for%s: %.6g tanh(s / %.6g)",
+                 s->tiles[0].c->score_mod ? ", behind the formula" : "", cap, cap);
         return;
     }
     if (fabs(rule->old_factor * of * of - 1) < 1e-6 && rule->factor == 1) {

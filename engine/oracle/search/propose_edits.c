@@ -6,6 +6,7 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
+#include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
 #include <stdlib.h>
@@ -212,14 +213,54 @@ static void propose_scaled_operands(struct search *search)
     }
 }
 
+/* The cap by which an element became what it is: cap tanh(want / cap) rises with the cap. 0: none makes it. */
+static double cap_of(double want, double got)
+{
+    double low = fabs(got), high = 1e6;
+    if (!(want * got > 0) || !(fabs(got) < fabs(want)) || high * tanh(fabs(want) / high) < fabs(got))
+        return 0;
+    for (int i = 0; i < 100; i++) {
+        const double cap = (low + high) / 2;
+        *(cap * tanh(fabs(want) / cap) < fabs(got) ? &low : &high) = cap;
+    }
+    return (low + high) / 2;
+}
+
+/* A soft cap where there should be none, by the element that it moves most; a number of few digits, if one does it. */
+static void propose_new_cap(struct search *search)
+{
+    const struct sample *s = search->sample;
+    double cap = 0, most = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        const double unit = values_natural_s(t->c);
+        for (size_t k = 0; k < sample_cells(t); k++) {
+            const double want = t->want[k] * unit, got = t->got[k] * unit, far = fabs(want) - fabs(got);
+            if (t->cell[k] != CELL_WRONG || !isfinite(want) || !isfinite(got) || !(far > most))
+                continue;
+            most = far;
+            cap = cap_of(want, got);
+        }
+    }
+    for (int digits = 1; digits <= 7 && cap > 0; digits++) {
+        const double step = pow(10, floor(log10(cap)) + 1 - digits);
+        struct rule rule = rule_new(RULE_SCORE);
+        rule.limit = -(digits == 7 ? cap : round(cap / step) * step);
+        rule.cost = 6 + fmin(digits * log2(10), CONSTANT_UNKNOWN_BITS);
+        rule_try(search, &rule);
+    }
+}
+
 static void propose_cap(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
     const double scale = codes_plain_scale(c);
     const double factors[] = {1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5},
                  caps[] = {0, 1, scale, 1 / scale, M_LOG2E, M_LN2, 2, 0.5, 1 / (c->softcap * c->softcap)};
-    if (!(c->softcap > 0))
+    if (!(c->softcap > 0)) {
+        propose_new_cap(search);
         return;
+    }
     struct rule cut = rule_new(RULE_SCORE);
     cut.old_factor = 0;
     cut.limit = 1;
