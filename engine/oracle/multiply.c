@@ -40,8 +40,8 @@ static int turn_f64(const double *b, ptrdiff_t ldb, int k, double *panel)
     for (; done + 2 <= k; done += 2)
         for (int j = 0; j < COLS; j += 2) {
             const __m128d x = _mm_loadu_pd(b + j * ldb + done), y = _mm_loadu_pd(b + (j + 1) * ldb + done);
-            _mm_store_pd(panel + done * COLS + j, _mm_unpacklo_pd(x, y));
-            _mm_store_pd(panel + (done + 1) * COLS + j, _mm_unpackhi_pd(x, y));
+            _mm_store_pd(panel + (ptrdiff_t)done * COLS + j, _mm_unpacklo_pd(x, y));
+            _mm_store_pd(panel + (ptrdiff_t)(done + 1) * COLS + j, _mm_unpackhi_pd(x, y));
         }
 #endif
     return done;
@@ -58,11 +58,11 @@ static int turn_f32(const float *b, ptrdiff_t ldb, int k, float *panel)
             __m128 x = _mm_loadu_ps(from), y = _mm_loadu_ps(from + ldb), z = _mm_loadu_ps(from + 2 * ldb),
                    w = _mm_loadu_ps(from + 3 * ldb);
             _MM_TRANSPOSE4_PS(x, y, z, w);
-            float *to = panel + done * COLS + j;
+            float *to = panel + (ptrdiff_t)done * COLS + j;
             _mm_store_ps(to, x);
             _mm_store_ps(to + COLS, y);
-            _mm_store_ps(to + 2 * COLS, z);
-            _mm_store_ps(to + 3 * COLS, w);
+            _mm_store_ps(to + (ptrdiff_t)2 * COLS, z);
+            _mm_store_ps(to + (ptrdiff_t)3 * COLS, w);
         }
 #endif
     return done;

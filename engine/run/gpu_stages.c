@@ -277,8 +277,8 @@ static void take_tile(const struct oracle_case *c, int kv, const struct judge_ve
     for (int i = 0; i < JUDGE_STAGES; i++) {
         const enum asc_channel ch = judge_channels[i];
         struct tile_verdicts *v = &tiles[kv * ASC_CHANNELS + (int)ch];
-        v->local = verdict_of(&from[i * JUDGE_SIDES], c->in_q.rows, cols[i]);
-        v->global = verdict_of(&from[i * JUDGE_SIDES + 1], c->in_q.rows, cols[i]);
+        v->local = verdict_of(&from[(ptrdiff_t)i * JUDGE_SIDES], c->in_q.rows, cols[i]);
+        v->global = verdict_of(&from[(ptrdiff_t)i * JUDGE_SIDES + 1], c->in_q.rows, cols[i]);
         if (i == JUDGE_S || i == JUDGE_U)
             v->local.exact = (uint8_t)judge_captured_exact(c, ch);
     }
@@ -363,7 +363,7 @@ static int take_slot(void *ctx, int64_t place)
         take_tile(&c.c, order[i], from + (ptrdiff_t)i * KINDS, tiles);
         if (out->seen)
             out->seen[(size_t)slot * (size_t)kv_tiles + (size_t)order[i]] =
-                (uint32_t)from[(ptrdiff_t)i * KINDS + JUDGE_S * JUDGE_SIDES].all.n;
+                (uint32_t)from[(ptrdiff_t)i * KINDS + (ptrdiff_t)JUDGE_S * JUDGE_SIDES].all.n;
     }
     take_input(&c.c, asc_q, &c.c.in_q, 0, tiles);
     const int cols[JUDGE_ENDS] = {[JUDGE_O] = c.c.head_dim_v, [JUDGE_LSE] = 1};
@@ -371,9 +371,9 @@ static int take_slot(void *ctx, int64_t place)
         struct tile_verdicts *v = &tiles[judge_ends[i]];
         if (!c.c.captured[judge_ends[i]].data)
             continue;
-        v->local = verdict_of(&from[ends + i * JUDGE_SIDES], c.c.in_q.rows, cols[i]);
-        v->global = verdict_of(&from[ends + i * JUDGE_SIDES + 1], c.c.in_q.rows, cols[i]);
-        v->global.likely = from[ends + i * JUDGE_SIDES + 1].all.likely != 0;
+        v->local = verdict_of(&from[ends + (ptrdiff_t)i * JUDGE_SIDES], c.c.in_q.rows, cols[i]);
+        v->global = verdict_of(&from[ends + (ptrdiff_t)i * JUDGE_SIDES + 1], c.c.in_q.rows, cols[i]);
+        v->global.likely = from[ends + (ptrdiff_t)i * JUDGE_SIDES + 1].all.likely != 0;
         v->global.unusual = i == JUDGE_O && unusual;
     }
     slot_case_free(&c);

@@ -404,7 +404,7 @@ static int read_mask(struct making *m, enum input_id id, int32_t kind, uint8_t *
     const struct asc_strides strides = asc_pair_strides(&m->p, kind);
     const int n[4] = {strides.batch ? m->p.batch : 1, strides.head ? m->p.heads : 1, m->p.q_len, m->p.kv_len};
     const size_t count = asc_pair_count(&m->p, kind);
-    float *values = malloc(count * sizeof *values);
+    float *values = malloc((count + 1) * sizeof *values);
     const int read = values ? read_term(m, id, n, values) : err_no_memory(m->err, "", "a mask");
     for (size_t i = 0; i < count && read == 0; i++)
         out[i] = values[i] != 0;

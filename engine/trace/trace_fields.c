@@ -60,14 +60,10 @@ const struct trace_text trace_run_texts[] = {
 };
 const struct trace_text trace_event_texts[] = {TEXT(trace_event, text), TEXT(trace_event, file), {0}};
 const struct trace_field trace_event_place[] = {
-    FIELD(trace_event, batch, NULL),
-    FIELD(trace_event, head, NULL),
-    FIELD(trace_event, q_tile, NULL),
-    FIELD(trace_event, kv_tile, NULL),
-    FIELD(trace_event, other_line, NULL),
-    FIELD(trace_event, recorder_line, NULL),
-    FIELD(trace_event, times, NULL),
-    {0},
+    FIELD(trace_event, batch, NULL),      FIELD(trace_event, head, NULL),
+    FIELD(trace_event, q_tile, NULL),     FIELD(trace_event, kv_tile, NULL),
+    FIELD(trace_event, other_line, NULL), FIELD(trace_event, recorder_line, NULL),
+    FIELD(trace_event, times, NULL),      {0},
 };
 const struct trace_text trace_event_other[] = {SINCE(trace_event, other_file, 1), {0}};
 const struct trace_text trace_event_recorder[] = {SINCE(trace_event, recorder_file, 1), {0}};

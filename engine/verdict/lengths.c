@@ -68,7 +68,8 @@ static const char *const words[LENGTHS_COUNT] = {
 /* The key behind the last one that a query of the sequence sees. */
 static int64_t end_by(const struct asc_problem *p, enum lengths by, int b, int64_t query)
 {
-    const int B = b > 0 ? b - 1 : 0, page = p->page_size > 0 ? p->page_size : 1;
+    const int B = b > 0 ? b - 1 : 0;
+    const int64_t page = p->page_size > 0 ? p->page_size : 1;
     int64_t end = 0, diagonal = query;
     switch (by) {
 #define LENGTHS(id, end_of_keys, queries, keys, number, words)                                                         \

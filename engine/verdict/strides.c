@@ -266,7 +266,7 @@ static int64_t read_at(const struct image *m, const struct step_reading *r, cons
 /* A stride from two sights that differ in what it counts alone. */
 static void solve(const struct image *m, const struct seen_row *sights, size_t n, struct step_reading *r, int which)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && which >= 0 && which < 3; i++)
         for (size_t k = i + 1; k < n && k < i + 1 + (size_t)SLOTS * ROWS_OF_TILE; k++) {
             const struct seen_row *a = &sights[i], *b = &sights[k];
             const int64_t apart[3] = {counted_row(m, r, b->batch, b->row) - counted_row(m, r, a->batch, a->row),

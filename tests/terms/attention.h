@@ -114,8 +114,8 @@ __global__ void attention(Params p)
         for (int c = 0; c < BC; c++) {
             const int key = kt * BC + c;
             s[c] = shown[c] = -INFINITY;
-            const bool hidden = (p.right >= 0 && key > row + p.diagonal + p.right) ||
-                                (p.left >= 0 && key < row + p.diagonal - p.left);
+            const bool hidden =
+                (p.right >= 0 && key > row + p.diagonal + p.right) || (p.left >= 0 && key < row + p.diagonal - p.left);
             if (key >= p.kv_len || (hidden && S_AT == ASC_S_MASKED))
                 continue;
             const __half *k = key_row(p, p.k, p.paged_k, b, kv_head, key);

@@ -507,7 +507,7 @@ static bool forward_weight(struct search *search, const struct rule *rule, const
         for (int k = C; k < t->c->bc; k++) {
             const int from = weight_from(rule, r, k), row = from / keys, key = from % keys;
             if (from >= 0 && key < C)
-                search->operand[r * C] += row < R ? p->value[row * C + key] : NAN;
+                search->operand[(ptrdiff_t)r * C] += row < R ? p->value[(ptrdiff_t)row * C + key] : NAN;
         }
     p->value = search->operand;
     search_formula(search, t, &x, want, bound);

@@ -182,7 +182,7 @@ static size_t tell_places(struct search *search, enum asc_channel operand, struc
         const int parts = own->coding.parts, dims = own->coding.dims > 0 ? own->coding.dims : t->cols;
         while (parts > 1 && step > 1 && (int)step % parts == 0) /* each part has its turn */
             step++;
-        for (; i < (size_t)(t->rows * parts) && n < TOLD; i += step) {
+        for (; i < (size_t)t->rows * (size_t)parts && n < TOLD; i += step) {
             const int row = (int)i / parts, part = (int)i % parts,
                       group = group_of(&own->coding, row_of_head(t, operand, row)),
                       to = (part + 1) * dims < t->cols ? (part + 1) * dims : t->cols;
@@ -194,7 +194,7 @@ static size_t tell_places(struct search *search, enum asc_channel operand, struc
             it->off = off * fabs(it->scale);
             n += isfinite(ratio);
         }
-        i = i >= (size_t)(t->rows * parts) ? i - (size_t)(t->rows * parts) : 0;
+        i = i >= (size_t)t->rows * (size_t)parts ? i - (size_t)t->rows * (size_t)parts : 0;
     }
     return n;
 }

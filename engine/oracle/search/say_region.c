@@ -174,9 +174,8 @@ static void add_term(const struct term *t, bool of_tile, char *out, size_t bytes
         say_view(t, out, bytes);
     } else if (t->axis >= AXIS_RISE_BESIDE) {
         static const char *const of[][2] = {
-            [AXIS_RISE_BESIDE -
-             AXIS_RISE_BESIDE] = {"rows of pairs r and r + 8 of which the first one's maximum stays as it was",
-                                  "rows of pairs r and r + 8 of which the first one's maximum rises at this tile"},
+            [0] = {"rows of pairs r and r + 8 of which the first one's maximum stays as it was",
+                   "rows of pairs r and r + 8 of which the first one's maximum rises at this tile"},
             [AXIS_RISE_FIRST_OF_16 -
                 AXIS_RISE_BESIDE] = {"every 16 rows of which the first one's maximum stays as it was",
                                      "every 16 rows of which the first one's maximum rises at this tile"},

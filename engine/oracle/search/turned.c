@@ -13,8 +13,9 @@
 static double angle(const struct turned *how, const struct rope *own, double position, int i)
 {
     if (how->pitch) {
-        const double at = position * how->pitch + i, row = floor(at / (own->dim / 2));
-        return row * pow(own->base, -2 * (at - row * (own->dim / 2)) / own->dim);
+        const int pairs = own->dim / 2;
+        const double at = position * how->pitch + i, row = floor(at / pairs);
+        return row * pow(own->base, -2 * (at - row * pairs) / own->dim);
     }
     const double first = pow(how->by.base, -2.0 * i / how->by.dim);
     return position * (how->narrow == ROPE_NARROW_BASE ? bound_round(how->narrow_type, first) : first);

@@ -127,7 +127,7 @@ static void bits_that_no_pair_has_are_a_guess(void **state)
     (void)state;
     for (int i = 0; i < LINE * LINES; i++)
         pairs[i] = (struct pair){i, i / LINE * APART + i % LINE};
-    assert_true(map_fit(pairs, LINE * LINES, ALL, &map) < INFINITY);
+    assert_true(map_fit(pairs, (size_t)LINE * LINES, ALL, &map) < INFINITY);
     assert_int_equal(map.kind, MAP_PITCH);
     assert_int_equal(map.a, LINE);
     assert_int_equal(map.b, APART);
@@ -184,14 +184,15 @@ static void descriptors_are_found(void **state)
         }
         map_descriptor(&wanted, words, sizeof words);
         assert_true((moved > 0) <= (words[0] != '\0'));
-        const bool of_bits = map_fit(pairs, ROWS * PIECES, ROWS * PIECES, &map) < INFINITY && map.kind == MAP_BITS;
-        if (moved * 10 < ROWS * PIECES || of_bits)
+        const bool of_bits =
+            map_fit(pairs, (size_t)ROWS * PIECES, ROWS * PIECES, &map) < INFINITY && map.kind == MAP_BITS;
+        if (moved * 10 < (size_t)ROWS * PIECES || of_bits)
             continue;
-        assert_true(map_fit_places(pairs, ROWS * PIECES, PIECES, &map) < INFINITY);
+        assert_true(map_fit_places(pairs, (size_t)ROWS * PIECES, PIECES, &map) < INFINITY);
         size_t met = 0;
         for (int i = 0; i < ROWS * PIECES; i++)
             met += map_at(&map, i) == pairs[i].to;
-        assert_true(met * 10 >= ROWS * PIECES * 9);
+        assert_true(met * 10 >= (size_t)ROWS * PIECES * 9);
         found += map.kind == MAP_DESCRIBED;
     }
     assert_true(found >= 40);

@@ -44,7 +44,8 @@ struct compared {
 
 static bool same_bits(double x, double y, double room)
 {
-    return memcmp(&x, &y, sizeof x) == 0 || fabs(x - y) <= room * fmax(1, fabs(y));
+    return memcmp(&x, &y, sizeof x) == 0 || /* NOLINT(bugprone-suspicious-memory-comparison): bits are meant */
+           fabs(x - y) <= room * fmax(1, fabs(y));
 }
 
 static void compare_tile(void *ctx, const struct tile_detail *d)

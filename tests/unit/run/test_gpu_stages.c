@@ -238,7 +238,7 @@ static void test_more_mistakes(void **state)
 static void claim_all(const char *path)
 {
     const int fd = open(path, O_RDWR);
-    struct stat status;
+    struct stat status = {0};
     assert_true(fd >= 0 && fstat(fd, &status) == 0);
     unsigned char *at = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(at != (unsigned char *)MAP_FAILED);
