@@ -1,5 +1,6 @@
 #include "engine/verdict/explain.h"
 
+#include "engine/trace/writers.h"
 #include "engine/verdict/case.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct explaining {
     struct case_sources sources;
     struct slot_case *cases; /* owned, [SLOTS_MOST] */
     int slots[SLOTS_MOST], n;
+    struct work_items items;
+    int32_t *item_room; /* owned: what these point to */
 };
 
 static bool is_bad(const struct explaining *e, int slot, int kv)
@@ -131,6 +134,59 @@ static bool region_has_tile(const struct explaining *e, const struct region *reg
     return true;
 }
 
+/* The block that recorded what a split left; -1: not known. */
+static int64_t block_of(const struct trace *t, const struct oracle_case *c, int slot, int split)
+{
+    static const enum asc_channel channels[] = {asc_u, asc_l, asc_m, asc_s};
+    struct trace_writer w;
+    for (int kv = 0; kv < c->kv_tiles; kv++)
+        for (size_t i = 0; i < sizeof channels / sizeof channels[0] && c->states[kv] == split; i++)
+            if (trace_writer(t, channels[i], slot, kv, 0, 0, &w) && !w.blocks)
+                return w.block[0];
+    return -1;
+}
+
+/* Of a run with a work list in which all q tiles are recorded and who worked on each is known: e->items. -1 without
+   memory. */
+static int find_items(struct explaining *e)
+{
+    const struct trace *t = e->t;
+    const struct asc_problem *p = &t->problem;
+    const int q_tiles = (p->q_len + t->plan.br - 1) / t->plan.br, slots = p->batch * p->heads * q_tiles;
+    const int most = slots * t->plan.kv_splits;
+    bool known = true;
+    int n = 0;
+    if (e->ch < asc_o || t->plan.kv_splits < 2 || t->plan.kv_deal != ASC_DEAL_MAP || e->j->n_slots != slots ||
+        !trace_keeps_writers(t))
+        return 0;
+    e->item_room = malloc((size_t)(slots + 2 * most) * sizeof *e->item_room);
+    if (!e->item_room)
+        return -1;
+    int32_t *const first = e->item_room, *const block = first + slots, *const last = block + most;
+    for (int slot = 0; slot < slots && known; slot++) {
+        const int32_t *at = trace_slot_place(t, slot);
+        struct slot_case c;
+        if ((at[0] * p->heads + at[1]) * q_tiles + at[2] != slot)
+            return 0;
+        if (slot_case_make(t, slot, &c) != 0)
+            return -1;
+        first[slot] = n;
+        for (int split = 0; c.c.states && split < c.c.states[c.c.kv_tiles] && split < t->plan.kv_splits; split++) {
+            const int64_t by = block_of(t, &c.c, slot, split);
+            known = known && by >= 0 && by < INT32_MAX;
+            block[n++] = (int32_t)by;
+        }
+        slot_case_free(&c);
+    }
+    for (int i = 0; i < n; i++)
+        last[i] = -1;
+    for (int i = 0; i < n && known; i++)
+        if (block[i] < n)
+            last[block[i]] = i;
+    e->items = (struct work_items){first, q_tiles, last, known ? n : 0};
+    return 0;
+}
+
 static struct search_inputs inputs_of(const struct explaining *e)
 {
     enum dtype f32;
@@ -144,7 +200,8 @@ static struct search_inputs inputs_of(const struct explaining *e)
                                   e->t->problem.page_size,
                                   asc_table_pages(&e->t->problem),
                                   e->known ? e->known->rule : NULL,
-                                  e->known ? e->known->n : 0};
+                                  e->known ? e->known->n : 0,
+                                  e->items};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)
@@ -354,6 +411,8 @@ int judgement_explain(const struct judgement *j, const struct trace *t, enum asc
     e.cases = calloc(SLOTS_MOST, sizeof *e.cases);
     int failed = e.cases && case_sources(t, &e.sources) == 0 ? 0 : -1;
     if (!failed)
+        failed = find_items(&e);
+    if (!failed)
         failed = add_slots(&e, true, SLOTS_WRONG);
     if (!failed)
         failed = add_slots(&e, false, SLOTS_FIRST);
@@ -370,6 +429,7 @@ int judgement_explain(const struct judgement *j, const struct trace *t, enum asc
     for (int i = 0; e.cases && i < e.n; i++)
         slot_case_free(&e.cases[i]);
     free(e.cases);
+    free(e.item_room);
     case_sources_free(&e.sources);
     return failed;
 }

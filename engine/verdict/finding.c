@@ -186,7 +186,7 @@ static bool stored_otherwise(const struct trace *t, enum asc_channel ch)
 static void rule_words(const struct finding *f, char *out, size_t bytes)
 {
     char part[40] = "";
-    const bool of_part = !f->pattern && f->n_rules && f->share < FINDING_WHOLE;
+    const bool of_part = !f->pattern && f->n_rules && !f->placed && f->share < FINDING_WHOLE;
     if (of_part && f->sampled)
         snprintf(part, sizeof part, " (about %.3g%% of them)", 100 * f->share);
     else if (of_part)
@@ -481,8 +481,11 @@ static void take_explanation(const struct testing *testing, const struct explana
     f->tried = found->tried;
     f->sampled = found->wrong < stage->bad_local - stage->missing_local;
     f->given = 0;
+    f->placed = true;
     for (f->n_rules = 0; f->n_rules < found->n; f->n_rules++) {
-        f->given += found->rule[f->n_rules].evidence.in;
+        const struct rule *rule = &found->rule[f->n_rules];
+        f->given += rule->evidence.in;
+        f->placed = f->placed && (rule->region.n || rule->region.some_rows);
         tell_rule(testing->t, &found->rule[f->n_rules], found->said[f->n_rules], &f->rule[f->n_rules]);
     }
     if (found->n && found->runner_up.kind != RULE_NONE)

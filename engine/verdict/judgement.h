@@ -119,6 +119,7 @@ struct finding {
     char place[128];
     double share;                                 /* of the wrong elements that the rules explain */
     uint64_t given;                               /* how many these are, where all were looked at */
+    bool placed;                                  /* each rule says where it holds */
     struct rule_told rule[RULES_TOLD], runner_up; /* [n_rules]; runner_up.text "": no other rule has passed */
     int n_rules;
     bool sampled;   /* not all of these were looked at */

@@ -262,6 +262,18 @@ static bool is_padding(const struct finding *f, const struct onset_root *r)
     return f->channel == asc_v && r->channel == asc_u && r->origin == ORIGIN_ZERO_TIMES_INF;
 }
 
+/* Whether what is no number comes into this channel in another way as well. */
+static bool is_of_others(const struct run_onset *o, const struct run_root *root)
+{
+    bool others = false;
+    for (int k = 0; k < o->n; k++) {
+        const struct onset_root *it = &o->first[k].root;
+        others = others ||
+                 (it->channel == root->root.channel && it->origin != root->root.origin && it->origin != ORIGIN_MASKED);
+    }
+    return others;
+}
+
 void onset_tell(const struct judgement *j, const struct trace *t, const struct run_onset *o, struct finding *findings,
                 int n)
 {
@@ -281,7 +293,8 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
             continue;
         size_t bytes = 0;
         char *unknown = finding_reason(f, &bytes);
-        snprintf(reason, sizeof reason, "as %s", origin_sentence(root->root.origin));
+        snprintf(reason, sizeof reason, "%sas %s", is_of_others(o, root) ? "in part " : "",
+                 origin_sentence(root->root.origin));
         if (event)
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;

@@ -267,6 +267,10 @@ static void propose_items(struct search *search)
     struct rule rule = merged_as(1, 0);
     rule.of_items = true;
     try_merged_maps(search, rule, 4, maps, n);
+    rule.by_block = true;
+    if (search->items.n)
+        try_merged_maps(search, rule, 4, &(struct map){.kind = MAP_FIXED}, 1);
+    rule.by_block = false;
     for (size_t i = 2; i < n && splits <= 1 << FLIPS && search->best.kind == RULE_NONE; i++)
         propose_mixed_splits(search, &maps[i]);
 }

@@ -344,6 +344,7 @@ struct rule {
     bool of_items;  /* RULE_SPLITS: maps and keys count the splits of a q tile that left something, keys below 0 from
                        their end, as MAP_FIXED does; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that
                        its q tile has are they */
+    bool by_block;  /* RULE_SPLITS: what is mapped lies by the number of the block that left it, not by its item's */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
@@ -376,6 +377,14 @@ struct rule {
     struct evidence evidence;
 };
 
+/* Work items of a work list, counted q tile by q tile, then head by head, and blockIdx.x of those that took them. */
+struct work_items {
+    const int32_t *first; /* [heads of all batches][q_tiles] number of a q tile's first item */
+    int q_tiles;
+    const int32_t *last; /* [n] the last item of the block that has this number; -1: it has none */
+    int n;               /* items; 0: not known */
+};
+
 struct search {
     struct sample *sample;
     struct judge_scratch *scratch;
@@ -384,6 +393,7 @@ struct search {
     int heads, kv_heads;       /* of a batch */
     const int32_t *page_table; /* as in struct asc_problem; NULL without pages */
     int page_size, table_pages;
+    struct work_items items;
     const float *slopes;     /* [heads] of ALiBi; NULL: there is none */
     const float *sinks;      /* the same */
     double *room;            /* owned: the arrays of numbers below */

@@ -227,6 +227,13 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                  : rule->narrow_output ? "outputs and LSE"
                                        : "LSE",
                  rule->narrow_lse && !rule->narrow_output ? "is" : "are", row);
+    } else if (rule->by_block) {
+        snprintf(out, bytes,
+                 "the splits' %s are stored at the number of the block, blockIdx.x, where those of the work item are "
+                 "merged: there stands the last item that this block took",
+                 rule->map.kind == MAP_SAME       ? "outputs"
+                 : rule->col_map.kind == MAP_SAME ? "weights"
+                                                  : "weights and outputs");
     } else if (rule->of_items &&
                (rule->taken || splits_are_mixed(rule) || rule->map.kind == MAP_BITS || rule->map.kind == MAP_FIXED ||
                 rule->col_map.kind == MAP_BITS || rule->col_map.kind == MAP_FIXED)) {

@@ -31,6 +31,7 @@ static int search_begin(struct search *search, const struct search_inputs *input
     search->page_table = inputs->page_table;
     search->page_size = inputs->page_size;
     search->table_pages = inputs->table_pages;
+    search->items = inputs->items;
     search->slopes = inputs->slopes;
     search->sinks = inputs->sinks;
     search->room = malloc((6 * most + 4 * line) * sizeof *search->room);

@@ -36,6 +36,7 @@ struct search_inputs {
     int page_size, table_pages;
     const struct rule *elsewhere; /* [n_elsewhere] rules of all that is wrong in other stages of the run */
     int n_elsewhere;
+    struct work_items items;
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.

@@ -110,11 +110,33 @@ static struct left item_at(const struct search *search, const struct map *map, c
     return (struct left){t && r < t->rows ? t : NULL, t ? t->last_tile[split] : -1, r};
 }
 
+/* What stands at an item's place, where each block leaves all its items by its own number: the last one of the block
+   with the item's. */
+static struct left block_at(const struct search *search, const struct sample_tile *t, int split, int r)
+{
+    const struct work_items *all = &search->items;
+    const int own = all->first[head_of(search, t, asc_q) * all->q_tiles + t->at[AXIS_Q_TILE]] + items(t, split);
+    const int to = leaves(t, split) && own < all->n ? all->last[own] : -1;
+    for (int i = 0; i < search->sample->n && to >= 0; i++) {
+        const struct sample_tile *other = &search->sample->tiles[i];
+        const int item = to - all->first[head_of(search, other, asc_q) * all->q_tiles + other->at[AXIS_Q_TILE]];
+        if (item < 0 || item >= items(other, other->c->kv_splits) || !can_merge(other) || r >= other->rows)
+            continue;
+        split = 0;
+        while (!leaves(other, split) || items(other, split) != item)
+            split++;
+        return (struct left){other, other->last_tile[split], r};
+    }
+    return leaves(t, split) ? (struct left){0} : (struct left){t, -1, r};
+}
+
 /* By a map of rows of the tile; or of all that was left, counted as it lies in the workspace, [row][split]. */
 static struct left left_at(const struct search *search, const struct rule *rule, const struct map *map,
                            const struct sample_tile *t, int split, int r)
 {
     const struct oracle_case *c = t->c;
+    if (rule->by_block && map->kind != MAP_SAME)
+        return block_at(search, t, split, r);
     if (rule->of_items && map->kind != MAP_SAME)
         return item_at(search, map, t, split, r);
     if (!rule->rows.flat)

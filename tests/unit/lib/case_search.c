@@ -48,7 +48,7 @@ void case_search(struct kernel_run *const *run, int n, enum asc_channel ch, stru
         assert_int_equal(sample_add(&sample, &run[i]->c, &place, wanted, scratch), 0);
     }
     const struct search_inputs inputs = {
-        sources, list_case_sources(run, n, sources), 4 * n, 4 * n, slopes, NULL, NULL, 0, 0, NULL, 0};
+        sources, list_case_sources(run, n, sources), 4 * n, 4 * n, slopes, NULL, NULL, 0, 0, NULL, 0, {0}};
     assert_int_equal(search_stage(&sample, scratch, &inputs, NULL, &found), 0);
     assert_int_equal(search_rest(&sample, scratch, &inputs, &found), 0);
     if (getenv("ATTNSCOPE_TEST_TELL"))
