@@ -47,8 +47,11 @@ void case_search(struct kernel_run *const *run, int n, enum asc_channel ch, stru
             wanted[kv] = channel_per_kv(ch) || kv == 0;
         assert_int_equal(sample_add(&sample, &run[i]->c, &place, wanted, scratch), 0);
     }
-    const struct search_inputs inputs = {
-        sources, list_case_sources(run, n, sources), 4 * n, 4 * n, slopes, NULL, NULL, 0, 0, NULL, 0, {0}};
+    const struct search_inputs inputs = {.sources = sources,
+                                         .n_sources = list_case_sources(run, n, sources),
+                                         .heads = 4 * n,
+                                         .kv_heads = 4 * n,
+                                         .slopes = slopes};
     assert_int_equal(search_stage(&sample, scratch, &inputs, NULL, &found), 0);
     assert_int_equal(search_rest(&sample, scratch, &inputs, &found), 0);
     if (getenv("ATTNSCOPE_TEST_TELL"))

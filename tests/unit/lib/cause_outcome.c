@@ -32,7 +32,8 @@ struct source *list_sources(const struct run *run)
 
 struct search_inputs run_inputs(const struct source *sources)
 {
-    return (struct search_inputs){sources, Q_HEADS + 2 * KV_HEADS, Q_HEADS, KV_HEADS, NULL, NULL, NULL, 0, 0, NULL, 0};
+    return (struct search_inputs){
+        .sources = sources, .n_sources = Q_HEADS + 2 * KV_HEADS, .heads = Q_HEADS, .kv_heads = KV_HEADS};
 }
 
 void take_sample(struct run *run, enum asc_channel ch, struct judge_scratch *scratch, struct sample *sample)
