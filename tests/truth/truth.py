@@ -283,7 +283,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20ae", "what both showed, and sixty mistakes written for development"),
          ("blind-20af", "no more than before. The author left out what eight earlier sets have"),
          ("blind-20ag", "what that showed; races are told by the bytes that probes have recorded"),
-         ("blind-20ah", "its false detail, mended"))
+         ("blind-20ah", "its false detail, mended"), ("blind-20ai", "its false detail, mended"),
+         ("blind-20aj", "what that showed"))
 
 
 def fresh():
