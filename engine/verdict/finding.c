@@ -186,8 +186,10 @@ static bool stored_otherwise(const struct trace *t, enum asc_channel ch)
 static void rule_words(const struct finding *f, char *out, size_t bytes)
 {
     char part[40] = "";
-    const bool of_part = !f->pattern && f->n_rules && !f->placed && f->share < FINDING_WHOLE;
-    if (of_part && f->sampled)
+    const bool of_part = !f->pattern && f->n_rules && f->share < FINDING_WHOLE;
+    if (of_part && f->placed)
+        snprintf(part, sizeof part, " (not all of them)");
+    else if (of_part && f->sampled)
         snprintf(part, sizeof part, " (about %.3g%% of them)", 100 * f->share);
     else if (of_part)
         snprintf(part, sizeof part, " (%llu of them)", (unsigned long long)f->given);

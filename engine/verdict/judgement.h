@@ -114,7 +114,7 @@ struct finding {
     int n_lines;
     /* The rules that a search has found (explain.h), or where it is wrong; "": nothing. */
     char explained[RULES_TOLD * RULE_TEXT_BYTES];
-    bool pattern; /* it is only where, and `place` says that alone */
+    bool pattern; /* no rule: where it is wrong, which `place` says, or that it is 0 or -inf there */
     bool bare;    /* it is a number that stands in Q, K or V: why, a run with checks may tell */
     char place[128];
     double share;                                 /* of the wrong elements that the rules explain */

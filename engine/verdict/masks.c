@@ -234,8 +234,13 @@ static bool has_mask_of(const struct masks *m, int slot, int kv, const struct or
 
 bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
 {
+    struct mask_counts all;
+    int found = -1;
+    if (masks_total(m, &all) == MASK_NOT_KNOWN || all.unknown || t->problem.mask_kind)
+        return false;
     for (int axis = 0; axis < 3; axis++) {
-        bool tells = false, holds = true;
+        bool holds = true, differ = false;
+        int64_t told = -1; /* the block's number in a tile that tells */
         for (int slot = 0; slot < m->n_slots && holds; slot++) {
             struct slot_case c;
             struct trace_writer w;
@@ -244,17 +249,24 @@ bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out,
             if (slot_case_make(t, slot, &c) != 0)
                 return false;
             for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-                if (schedule_sees(&c.c, kv))
+                if (schedule_sees(&c.c, kv)) {
+                    bool tells = false;
                     holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
                             has_mask_of(m, slot, kv, &c.c, w.block[axis], &tells);
+                    differ = differ || (tells && told >= 0 && told != w.block[axis]);
+                    told = tells ? w.block[axis] : told;
+                }
             slot_case_free(&c);
         }
-        if (!holds || !tells)
+        if (!holds || !differ)
             continue;
-        snprintf(out, bytes, "that of q tile blockIdx.%c", "xyz"[axis]);
-        return true;
+        if (found >= 0) /* two numbers that say the same are none */
+            return false;
+        found = axis;
     }
-    return false;
+    if (found >= 0)
+        snprintf(out, bytes, "that of q tile blockIdx.%c", "xyz"[found]);
+    return found >= 0;
 }
 
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes)

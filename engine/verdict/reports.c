@@ -293,9 +293,12 @@ static const struct trace_event *reason_of(const struct trace *t, const struct t
         const struct trace_event *own = &t->info.events[i];
         const struct event_place here = event_call(own), there = event_other_call(own), at = event_call(e),
                                  other = event_other_call(e);
-        const bool meets = e->kind == EVENT_PROBE_RACE ? same_place(here, other) || same_place(there, other)
-                                                       : (same_place(here, at) && same_place(there, other)) ||
-                                                             (same_place(here, other) && same_place(there, at));
+        const bool is_elsewhere = own->kind == EVENT_RACE && own->recorder_line > 0 &&
+                                  !same_place(at, (struct event_place){own->recorder_file, own->recorder_line});
+        const bool meets = e->kind == EVENT_PROBE_RACE
+                               ? !is_elsewhere && (same_place(here, other) || same_place(there, other))
+                               : (same_place(here, at) && same_place(there, other)) ||
+                                     (same_place(here, other) && same_place(there, at));
         if ((own->kind == EVENT_RACE || own->kind == EVENT_OVERLAP) && meets &&
             weight_of(own->kind) > weight_of(best->kind))
             best = own;
@@ -310,10 +313,35 @@ static int lines_before(const struct trace *t, enum asc_channel ch, struct event
     return own && at.line <= own->line && strcmp(at.file, own->file) == 0 ? own->line - at.line : INT_MAX;
 }
 
+/* What the bytes that an event is of say of a channel: they were recorded as it, or as what it is made of; nobody has
+   recorded them; or as another one. Of a write over what was read that need not be all: others may have read there
+   what has been written too late. */
+enum of_bytes { BYTES_NOT, BYTES_OTHERS, BYTES_UNKNOWN, BYTES_OWN };
+
+static enum of_bytes bytes_of(const struct trace *t, const struct trace_event *e, enum asc_channel ch)
+{
+    const unsigned recorded = recorded_from(t, e);
+    return !recorded                               ? BYTES_UNKNOWN
+           : recorded & (made_of(ch) | 1u << ch)   ? BYTES_OWN
+           : strstr(e->text, " has read;") != NULL ? BYTES_OTHERS
+                                                   : BYTES_NOT;
+}
+
+/* Whether the first says more of the channel: by its bytes, its kind, how early it stands, how often it was. */
+static bool says_more(const struct trace *t, enum asc_channel ch, const struct trace_event *e,
+                      const struct trace_event *than)
+{
+    if (!than)
+        return true;
+    const int bytes = (int)bytes_of(t, e, ch) - (int)bytes_of(t, than, ch),
+              weight = weight_of(e->kind) - weight_of(than->kind), lines = event_call(than).line - event_call(e).line;
+    return weight != 0 ? weight > 0 : bytes != 0 ? bytes > 0 : lines != 0 ? lines > 0 : e->times > than->times;
+}
+
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
-    const struct trace_event *best = NULL, *two_values = NULL, *of_copy = NULL;
+    const struct trace_event *best = NULL, *two_values = NULL, *of_bytes = NULL, *of_copy = NULL;
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
@@ -322,27 +350,27 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
             return e;
         if (!two_values && is_of_two_values(t, e, ch))
             two_values = e;
-        if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx))
-            continue;
-        const unsigned of = recorded_from(t, e);
-        if (of && !(of & (made_of(ch) | 1u << ch)))
+        const enum of_bytes bytes = bytes_of(t, e, ch);
+        if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
+            bytes == BYTES_NOT)
             continue;
         const bool is_copy = is_its_copy(e, ch);
-        if (!(between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
-              loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED) || (!made_of(ch) && of))) {
-            /* The copy into an array may as well spoil what is read of the one whose place it takes. */
-            const int further =
-                is_copy && of_copy ? lines_before(t, ch, event_call(e)) - lines_before(t, ch, event_call(of_copy)) : 0;
-            if (is_copy && (!of_copy || further < 0 || (further == 0 && e->times > of_copy->times)))
-                of_copy = e;
+        if (between_probes(t, ch, event_call(e)) || between_probes(t, ch, event_other_call(e)) ||
+            loads_first_input(t, ch, e) || (is_copy && e->kind == EVENT_NEVER_WAITED)) {
+            best = says_more(t, ch, e, best) ? e : best;
             continue;
         }
-        const int more = best ? weight_of(e->kind) - weight_of(best->kind) : 1,
-                  lines = best ? event_call(best).line - event_call(e).line : 0;
-        if (more > 0 || (more == 0 && (lines > 0 || (lines == 0 && e->times > best->times))))
-            best = e;
+        if (!made_of(ch) && bytes == BYTES_OWN && says_more(t, ch, e, of_bytes))
+            of_bytes = e;
+        /* The copy into an array may as well spoil what is read of the one whose place it takes. */
+        const int further =
+            is_copy && of_copy ? lines_before(t, ch, event_call(e)) - lines_before(t, ch, event_call(of_copy)) : 0;
+        if (is_copy && (!of_copy || further < 0 || (further == 0 && e->times > of_copy->times)))
+            of_copy = e;
     }
-    return best ? reason_of(t, best) : two_values ? reason_of(t, two_values) : of_copy;
+    if (best && (bytes_of(t, best, ch) != BYTES_OTHERS || !(two_values || of_bytes || of_copy)))
+        return reason_of(t, best);
+    return two_values ? reason_of(t, two_values) : of_bytes ? reason_of(t, of_bytes) : of_copy;
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,

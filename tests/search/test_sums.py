@@ -52,7 +52,7 @@ class Sums(InFolder):
                            ("behind(sv, k * 32), k > 0);", "behind(sv, k * 32), true);"),
                            words=("-D", "BLOCKS=1", "--set=shape.dtype=e4m3", "--set=quant.scales=rows:128"))
         self.assertIn("U is wrong", out)
-        self.assertIn("what a tile adds to U is summed on top of what the tile visited before added: it is not cleared", out)
+        self.assertIn("what a tile adds to U is summed on top of what the tile visited before added, as where it is not cleared", out)
 
     def test_a_sum_that_is_rescaled_in_steps(self):
         """Of keys as fragments have them."""

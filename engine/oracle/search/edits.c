@@ -344,7 +344,7 @@ static void say_cap(const struct sample *s, const struct rule *rule, char *out, 
         return;
     }
     if (rule->limit < 0) {
-        const double cap = -rule->limit;
+        const double cap = -rule->limit / values_natural_s(s->tiles[0].c); /* of S as it is recorded */
         snprintf(out, bytes, "S gets a soft cap that nobody asked for%s: %.6g tanh(s / %.6g)",
                  s->tiles[0].c->score_mod ? ", behind the formula" : "", cap, cap);
         return;

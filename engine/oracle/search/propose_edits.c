@@ -6,7 +6,6 @@
 #include "engine/oracle/codes.h"
 #include "engine/oracle/local.h"
 #include "engine/oracle/product.h"
-#include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/solve.h"
 #include "engine/oracle/values.h"
 #include <stdlib.h>
@@ -219,10 +218,8 @@ static double cap_of(double want, double got)
     double low = fabs(got), high = 1e6;
     if (!(want * got > 0) || !(fabs(got) < fabs(want)) || high * tanh(fabs(want) / high) < fabs(got))
         return 0;
-    for (int i = 0; i < 100; i++) {
-        const double cap = (low + high) / 2;
-        *(cap * tanh(fabs(want) / cap) < fabs(got) ? &low : &high) = cap;
-    }
+    for (int i = 0; i < 100; i++)
+        *((low + high) / 2 * tanh(2 * fabs(want) / (low + high)) < fabs(got) ? &low : &high) = (low + high) / 2;
     return (low + high) / 2;
 }
 
@@ -236,19 +233,21 @@ static void propose_new_cap(struct search *search)
         const double unit = values_natural_s(t->c);
         for (size_t k = 0; k < sample_cells(t); k++) {
             const double want = t->want[k] * unit, got = t->got[k] * unit, far = fabs(want) - fabs(got);
-            if (t->cell[k] != CELL_WRONG || !isfinite(want) || !isfinite(got) || !(far > most))
-                continue;
-            most = far;
-            cap = cap_of(want, got);
+            if (t->cell[k] == CELL_WRONG && isfinite(want) && isfinite(got) && far > most) {
+                most = far;
+                cap = cap_of(want, got);
+            }
         }
     }
-    for (int digits = 1; digits <= 7 && cap > 0; digits++) {
-        const double step = pow(10, floor(log10(cap)) + 1 - digits);
-        struct rule rule = rule_new(RULE_SCORE);
-        rule.limit = -(digits == 7 ? cap : round(cap / step) * step);
-        rule.cost = 6 + fmin(digits * log2(10), CONSTANT_UNKNOWN_BITS);
-        rule_try(search, &rule);
-    }
+    const double units[] = {1, fabs(values_natural_s(s->tiles[0].c))};
+    for (int digits = 1; digits <= 7 && cap > 0; digits++)
+        for (int i = 0; i < (units[1] == 1 ? 1 : 2); i++) {
+            const double x = cap / units[i], step = pow(10, floor(log10(x)) + 1 - digits);
+            struct rule rule = rule_new(RULE_SCORE);
+            rule.limit = -units[i] * (digits == 7 ? x : round(x / step) * step);
+            rule.cost = 6 + digits * log2(10);
+            rule_try(search, &rule);
+        }
 }
 
 static void propose_cap(struct search *search)

@@ -473,6 +473,9 @@ void rule_try(struct search *search, struct rule *rule)
     /* All rows of a group have one scale: that one of them is another group's proves little. */
     if (rule->kind == RULE_QUANTIZED && rule->evidence.share < 0.9)
         return;
+    /* What other items left is known of those that the sample shows, and of rows that exist. */
+    if (rule->by_block && 4 * rule->evidence.in < search->sample->wrong)
+        return;
     tell(search, rule, &w);
     keep_rule(search, rule);
 }

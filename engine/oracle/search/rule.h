@@ -323,7 +323,8 @@ struct rule {
     bool cuts;
     /* RULE_TERMS: coefficient = factor * alpha ^ power; RULE_KEYS: new_power that of the keys' weights. */
     double old_power, old_factor, new_power, new_factor;
-    double limit; /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not; of P below 0: no less than - this */
+    double limit; /* RULE_OPERAND, RULE_ROUNDED: cut off at +- this; 0: it is not; of P below 0: no less than - this;
+                     RULE_SCORE: 1: cut off at the soft cap; below 0: a soft cap of - this, in natural units */
     struct formula_edit formula;
     int bias_of;                    /* RULE_SCORE: whose attention bias, BIAS_OWN or OTHER_BIAS_... */
     struct places places;           /* RULE_SCORE: what ALiBi counts, or where the attention bias is read */

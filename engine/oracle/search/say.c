@@ -306,15 +306,15 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
     case RULE_ADDED:
         if (rule->of_tile)
             say_add(out, bytes,
-                    "what a tile adds to U is summed on top of what the tile visited before added: it is not cleared");
+                    "what a tile adds to U is summed on top of what the tile visited before added, as where it is not cleared");
         else if (rule->turns)
-            say_add(out, bytes, "to %s is added %s of the tile visited before: it is not cleared", stage,
+            say_add(out, bytes, "to %s is added %s of the tile visited before, as where it is not cleared", stage,
                     rule->rows.tensor == asc_p ? "the P" : "that");
         else if (rule->rows.tensor == asc_p)
-            say_add(out, bytes, "to %s is added%s P of the row %d before: it is not cleared", stage,
+            say_add(out, bytes, "to %s is added%s P of the row %d before, as where it is not cleared", stage,
                     rule->factor != 1 ? ", with the softmax scale," : "", -rule->map.a);
         else
-            say_add(out, bytes, "to %s is added that of %s %d before: it is not cleared", stage,
+            say_add(out, bytes, "to %s is added that of %s %d before, as where it is not cleared", stage,
                     rule->map.kind == MAP_SAME ? "the column" : "the row", -rule->map.a - rule->col_map.a);
         break;
     case RULE_STALE:

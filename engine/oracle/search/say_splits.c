@@ -203,7 +203,7 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "what is merged is %s by the sum of weights",
                  rule->weight == 0 ? "not divided" : "divided twice");
     } else if (rule->runs_on) {
-        snprintf(out, bytes, "of every %d rows each takes in %s those before it: it is not cleared", rule->runs_on,
+        snprintf(out, bytes, "of every %d rows each takes in %s those before it, as where it is not cleared", rule->runs_on,
                  rule->sum_alone ? "the sum of weights of" : "what was merged for");
     } else if (rule->largest >= 0) {
         snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",

@@ -32,16 +32,17 @@ static struct told {
     enum event_kind kind;
     struct place here, other;
     uint64_t times;
-    uint32_t recorder; /* site of a probe; 0: none */
+    uint32_t recorder[RECORDERS];
+    uintptr_t body; /* of the kernel; 0: unknown */
 } told[TOLD_MAX];
-static unsigned n_told;
+static unsigned n_told, told_before; /* in this launch; in those before it, whose numbers go on */
 /* What waits to be told, under lock. */
 static struct held {
     struct simt_report report;
     char text[480];
     struct fiber who;
     uint64_t times;
-    uint32_t recorder;
+    uint32_t recorder[RECORDERS];
 } held[HELD_MAX];
 static unsigned n_held;
 
@@ -73,10 +74,14 @@ uint32_t site_of_line(const void *call, const char *file, int line)
     return at < LINES_MAX ? SITE_LINE | at : 0;
 }
 
-static void resolve(uint32_t site, bool is_running, struct simt_stack *out)
+static uintptr_t own_body(void)
 {
-    const struct fiber *self = simt_tls.self;
-    struct locate where = {.pc = site, .is_running = is_running && self, .body = self ? (uintptr_t)self->body : 0};
+    return simt_tls.self ? (uintptr_t)simt_tls.self->body : 0;
+}
+
+static void resolve(uint32_t site, bool is_running, uintptr_t body, struct simt_stack *out)
+{
+    struct locate where = {.pc = site, .is_running = is_running && simt_tls.self, .body = body};
     if (site & SITE_LINE) {
         where.pc = lines[site & ~SITE_LINE].pc;
         where.file = lines[site & ~SITE_LINE].file;
@@ -98,6 +103,30 @@ static struct finding_count *find(struct findings *f, enum event_kind kind, uint
     return NULL;
 }
 
+static void add_recorder(uint32_t recorders[RECORDERS], uint32_t site)
+{
+    unsigned i = 0;
+    while (i < RECORDERS && recorders[i] && recorders[i] != site)
+        i++;
+    if (i < RECORDERS)
+        recorders[i] = site;
+}
+
+/* The line at which all of these stand; a file of NULL: they do not, or there is none. */
+static struct simt_frame recorder_of(const uint32_t recorders[RECORDERS], uintptr_t body)
+{
+    struct simt_frame at = {0};
+    for (unsigned i = 0; i < RECORDERS && recorders[i]; i++) {
+        struct simt_stack stack;
+        resolve(recorders[i], false, body, &stack);
+        const struct simt_frame call = locate_call(&stack);
+        if (!call.file || (i && !report_same_place(&at, &call)))
+            return (struct simt_frame){0};
+        at = call;
+    }
+    return at;
+}
+
 bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32_t other_site)
 {
     struct finding_count *at = find(&c->findings, kind, site, other_site);
@@ -111,8 +140,7 @@ bool finding_count(struct checks *c, enum event_kind kind, uint32_t site, uint32
         *at = (struct finding_count){.site = site, .other = other_site, .kind = (uint16_t)(kind + 1)};
     }
     at->times++;
-    if (!at->recorder)
-        at->recorder = recorder;
+    add_recorder(at->recorder, recorder);
     return fresh;
 }
 
@@ -136,7 +164,7 @@ static unsigned number_of(enum event_kind kind, const struct place *here, const 
     if (n_told == TOLD_MAX)
         return 0;
     *fresh = true;
-    told[n_told] = (struct told){kind, *here, *other, 0, 0};
+    told[n_told] = (struct told){.kind = kind, .here = *here, .other = *other, .body = own_body()};
     return ++n_told;
 }
 
@@ -171,8 +199,8 @@ static void tell(struct checks *c, struct simt_report *r, bool holds, uint32_t s
     const int paused = traps_pause();
     simt_tls.reporting++;
     r->times = 1;
-    resolve(site, true, &r->stack);
-    resolve(other_site, false, &r->other_stack);
+    resolve(site, true, own_body(), &r->stack);
+    resolve(other_site, false, own_body(), &r->other_stack);
     struct finding_count *at = find(&c->findings, r->kind, site, other_site);
     bool fresh = false;
     pthread_mutex_lock(&lock);
@@ -185,6 +213,7 @@ static void tell(struct checks *c, struct simt_report *r, bool holds, uint32_t s
         at->held = waits;
     }
     const struct worker *block;
+    r->number += r->number ? (int)told_before : 0;
     if (fresh)
         report_send(r, checks_fiber(c, thread, &block));
     simt_tls.reporting--;
@@ -222,6 +251,7 @@ bool finding_is_held(struct checks *c, enum event_kind kind, uint32_t site, uint
 
 void findings_begin_launch(void)
 {
+    told_before += n_told;
     n_told = n_held = 0;
 }
 
@@ -238,9 +268,10 @@ void findings_add(const struct findings *f)
         if (!at->number && !at->held)
             continue;
         uint64_t *const times = at->number ? &told[at->number - 1].times : &held[at->held - 1].times;
-        uint32_t *const recorder = at->number ? &told[at->number - 1].recorder : &held[at->held - 1].recorder;
+        uint32_t *const recorders = at->number ? told[at->number - 1].recorder : held[at->held - 1].recorder;
         *times += at->times;
-        *recorder = *recorder ? *recorder : at->recorder;
+        for (unsigned k = 0; k < RECORDERS; k++)
+            add_recorder(recorders, at->recorder[k]);
     }
 }
 
@@ -250,13 +281,14 @@ void findings_end_launch(void)
         struct held *h = &held[i];
         bool fresh;
         number(&h->report, &fresh);
+        struct told *const t = h->report.number ? &told[h->report.number - 1] : NULL;
+        h->report.number += t ? (int)told_before : 0;
         if (fresh)
             report_send(&h->report, &h->who);
-        struct told *const t = h->report.number ? &told[h->report.number - 1] : NULL;
-        if (t) {
+        for (unsigned k = 0; k < RECORDERS && t; k++)
+            add_recorder(t->recorder, h->recorder[k]);
+        if (t)
             t->times += h->times;
-            t->recorder = t->recorder ? t->recorder : h->recorder;
-        }
     }
     for (unsigned i = 0; i < n_told; i++) {
         struct simt_report r = {.kind = told[i].kind,
@@ -265,11 +297,9 @@ void findings_end_launch(void)
                                 .line = told[i].here.at.line,
                                 .other_file = told[i].other.at.file,
                                 .other_line = told[i].other.at.line,
-                                .number = (int)i + 1,
+                                .number = (int)(told_before + i) + 1,
                                 .times = told[i].times < INT32_MAX ? (int)told[i].times : INT32_MAX};
-        struct simt_stack recorder;
-        resolve(told[i].recorder, false, &recorder);
-        r.recorder = locate_call(&recorder);
+        r.recorder = recorder_of(told[i].recorder, told[i].body);
         if (r.times > 1 || r.recorder.file)
             report_send(&r, NULL);
     }

@@ -13,6 +13,7 @@ uint32_t site_of_line(const void *call, const char *file, int line);
 
 /* Of one worker: pairs of sites that it has met. Open addressing; what does not fit is not counted. */
 #define FINDINGS_MAX 1024u
+#define RECORDERS 4u /* an unrolled probe has several sites */
 struct findings {
     unsigned n;
     struct finding_count {
@@ -21,7 +22,7 @@ struct findings {
         uint16_t number;
         uint16_t held; /* 1 + its place among those; 0: it is not */
         uint32_t times;
-        uint32_t recorder; /* site of the probe that has recorded the bytes of one of them; 0: none has */
+        uint32_t recorder[RECORDERS]; /* sites of probes that have recorded the bytes of them; 0: no more */
     } at[FINDINGS_MAX];
 };
 

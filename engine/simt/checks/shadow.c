@@ -95,11 +95,10 @@ static void meet_widths(struct checks *c, size_t at, size_t bytes, uint32_t site
     tell_overlap(c, m, at, bytes);
 }
 
-/* As finding_count(), of a race at this byte. */
-static bool count_race(struct checks *c, size_t at, uint32_t site, uint32_t other_site)
+/* The probe that has recorded this byte since it was written; 0: none. */
+static uint32_t recorder_of(const struct checks *c, size_t at)
 {
-    c->recorder = c->probe[at].stamp ? c->probe[at].site : 0;
-    return finding_count(c, EVENT_RACE, site, other_site);
+    return c->probe[at].stamp ? c->probe[at].site : 0;
 }
 
 static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bool write, uint32_t other,
@@ -110,7 +109,8 @@ static __attribute__((noinline, cold)) void race(struct checks *c, size_t at, bo
                                              : mixture_of(c, site, other_site);
     if (m)
         m->raced = true;
-    if (!count_race(c, at, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
+    c->recorder = recorder_of(c, at);
+    if (!finding_count(c, EVENT_RACE, site, other_site) && !finding_is_held(c, EVENT_RACE, site, other_site))
         return;
     char text[400];
     const unsigned self = stamp_thread(c->stamp);
@@ -124,7 +124,8 @@ void shadow_settle(struct checks *c)
     const struct twice t = c->twice;
     c->twice.bytes = 0;
     const bool same = memcmp((const void *)(c->shared_begin + t.at), t.before, t.bytes) == 0;
-    const bool fresh = count_race(c, t.at, t.site, t.other_site);
+    c->recorder = t.recorder;
+    const bool fresh = finding_count(c, EVENT_RACE, t.site, t.other_site);
     if (!fresh && (same || !finding_is_held(c, EVENT_RACE, t.site, t.other_site)))
         return;
     char text[400];
@@ -148,7 +149,8 @@ static __attribute__((noinline, cold)) void wrote_twice(struct checks *c, size_t
         race(c, at, true, old.w, true, site, c->sites[at].w);
         return;
     }
-    *t = (struct twice){at, (uint32_t)(end - at), old.w, site, c->sites[at].w, stamp_thread(c->stamp), {0}};
+    *t = (struct twice){
+        at, (uint32_t)(end - at), old.w, site, c->sites[at].w, stamp_thread(c->stamp), recorder_of(c, at), {0}};
     memcpy(t->before, (const void *)(c->shared_begin + at), t->bytes);
 }
 
@@ -307,8 +309,9 @@ void shadow_read(struct checks *c, size_t at, size_t bytes, uint32_t many, uint3
             meet_widths(c, i, bytes, site);
         const struct cell old = cell[i], new = read_cell(c, i, end, many, site);
         const uint32_t bits = 1u << stamp_warp(old.r) | 1u << stamp_warp(new.r);
+        const bool is_other = old.r && stamp_warp(old.r) != stamp_warp(new.r);
         for (; i < end && same(cell[i], old); i++) {
-            if (old.r && stamp_warp(old.r) != stamp_warp(new.r)) {
+            if (is_other) {
                 c->sites[i].other = c->sites[i].r;
                 c->sites[i].other_warp = stamp_warp(old.r);
             }

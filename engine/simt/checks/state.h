@@ -93,6 +93,7 @@ struct twice {
     size_t at;
     uint32_t bytes, other, site, other_site; /* bytes 0: there is none */
     unsigned thread;
+    uint32_t recorder; /* as in struct checks */
     unsigned char before[16];
 };
 
