@@ -551,9 +551,10 @@ static void take_mask(const struct testing *testing, struct explanation *found, 
     char words[160];
     if (!masks || masks_total(masks, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
         return;
-    if (masks->n_names == 1)
+    if (masks->n_names == 1 && masks->name[0].evidence.telling >= mask_wrong(&n))
         mask_name_words(&masks->name[0], words, sizeof words);
     else if (!masks_tail_words(masks, testing->t, words, sizeof words) &&
+             !masks_turned_words(masks, testing->t, words, sizeof words) &&
              !masks_blocks_words(masks, testing->t, words, sizeof words))
         return;
     *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};

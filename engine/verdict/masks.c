@@ -208,10 +208,11 @@ bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, s
     return true;
 }
 
-/* Whether a slot shows, of a kv tile that is its to visit, what q tile `tile` should. *tells: it hides keys of it
+/* Whether a slot shows, of a kv tile that is its to visit, what q tile `tile` should; turned: with the row in the tile
+   for the column and the column for the row. *tells: it hides keys of it
    wrongly, or wrongly does not, and hides some. */
 static bool has_mask_of(const struct masks *m, int slot, int kv, const struct oracle_case *own, uint32_t tile,
-                        bool *tells)
+                        bool turned, bool *tells)
 {
     const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
     const int cols = schedule_cols(own, kv);
@@ -224,12 +225,31 @@ static bool has_mask_of(const struct masks *m, int slot, int kv, const struct or
         const int row = at / cols, col = at % cols, key = kv * own->bc + col;
         const bool shown =
             wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : schedule_shows(own, row, key);
-        if (schedule_shows(&other, row, key) != shown)
+        if (schedule_shows(&other, turned ? col : row, turned ? kv * own->bc + row : key) != shown)
             return false;
         hides = hides || !shown;
     }
     *tells = *tells || (hides && wrong && mask_wrong(&wrong->counts));
     return true;
+}
+
+bool masks_turned_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+{
+    struct mask_counts all;
+    bool holds = masks_total(m, &all) != MASK_NOT_KNOWN && !all.unknown && !t->problem.mask_kind, tells = false;
+    for (int slot = 0; slot < m->n_slots && holds; slot++) {
+        struct slot_case c;
+        if (m->source[slot] == MASK_NOT_KNOWN)
+            continue;
+        if (slot_case_make(t, slot, &c) != 0)
+            return false;
+        for (int kv = 0; kv < m->kv_tiles && holds; kv++)
+            holds = !schedule_sees(&c.c, kv) || has_mask_of(m, slot, kv, &c.c, (uint32_t)c.c.q_tile, true, &tells);
+        slot_case_free(&c);
+    }
+    if (holds && tells)
+        snprintf(out, bytes, "row and column within the tile are exchanged");
+    return holds && tells;
 }
 
 bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
@@ -252,7 +272,7 @@ bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out,
                 if (schedule_sees(&c.c, kv)) {
                     bool tells = false;
                     holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
-                            has_mask_of(m, slot, kv, &c.c, w.block[axis], &tells);
+                            has_mask_of(m, slot, kv, &c.c, w.block[axis], false, &tells);
                     differ = differ || (tells && told >= 0 && told != w.block[axis]);
                     told = tells ? w.block[axis] : told;
                 }
