@@ -41,6 +41,7 @@ struct run {
     size_t fatal;                               /* 1 + index of the fatal event; 0: none */
     bool stood;                                 /* it has said where its threads stand */
     int counted[EVENTS_MAX];                    /* the child's numbers of the events; 0: not counted */
+    int before[EVENTS_MAX];                     /* how often they were in earlier launches */
     struct err broke;                           /* OUTCOME_BROKEN */
     char handle[2 * GUARDIAN_HANDLE_BYTES + 1]; /* of the guardian's room, in hex; "": none */
 };
@@ -144,6 +145,11 @@ static struct trace_event *add_event(struct run *run)
     return &events[info->n_events++];
 }
 
+static int sum_of(int a, int b)
+{
+    return a < INT32_MAX - b ? a + b : INT32_MAX;
+}
+
 /* Whether it is the last word on an event that has been told. */
 static bool take_last(const struct run *run, int number, const json_t *json)
 {
@@ -153,10 +159,33 @@ static bool take_last(const struct run *run, int number, const json_t *json)
     if (i == run->t->info.n_events)
         return false;
     struct trace_event *event = &run->t->info.events[i];
-    event->times = (int)wire_integer(json, "times", 1, INT32_MAX, 1);
-    event->recorder_line = (int)wire_integer(json, "recorder_line", 1, INT32_MAX, 0);
-    name_file(run->t, wire_text(json, "recorder_file"), event->recorder_file, sizeof event->recorder_file);
+    const int line = (int)wire_integer(json, "recorder_line", 1, INT32_MAX, 0);
+    event->times = sum_of(run->before[i], (int)wire_integer(json, "times", 1, INT32_MAX, 1));
+    if (line > 0) {
+        event->recorder_line = line;
+        name_file(run->t, wire_text(json, "recorder_file"), event->recorder_file, sizeof event->recorder_file);
+    }
     return true;
+}
+
+/* The last event is one that an earlier launch has reported, at the same lines: it is that one, more often. */
+static void join_earlier(struct run *run, int number)
+{
+    struct trace_info *info = &run->t->info;
+    const struct trace_event *last = &info->events[info->n_events - 1];
+    for (size_t i = 0; i + 1 < info->n_events; i++) {
+        struct trace_event *e = &info->events[i];
+        if (!run->counted[i] || e->kind != last->kind || e->line != last->line || e->other_line != last->other_line ||
+            strcmp(e->file, last->file) != 0 || strcmp(e->other_file, last->other_file) != 0 ||
+            memcmp(&e->stack, &last->stack, sizeof e->stack) != 0 ||
+            memcmp(&e->other_stack, &last->other_stack, sizeof e->other_stack) != 0)
+            continue;
+        run->before[i] = e->times;
+        e->times = sum_of(e->times, last->times);
+        run->counted[i] = number;
+        info->n_events--;
+        return;
+    }
 }
 
 static void take_event(struct run *run, const json_t *json)
@@ -198,6 +227,8 @@ static void take_event(struct run *run, const json_t *json)
     }
     if (wire_integer(json, "fatal", 0, 1, 0) && !run->fatal)
         run->fatal = info->n_events;
+    else if (number)
+        join_earlier(run, number);
 }
 
 /* What a result says of the kernels that were launched. */
