@@ -240,12 +240,22 @@ static bool is_of_two_values(const struct trace *t, const struct trace_event *e,
     return of_probe && is_at_probe(t, e, made_of(ch) | 1u << ch);
 }
 
+/* Blocks that run at the same time report in any order: what is said must not hang on it. */
+static bool stands_before(const struct trace_event *e, const struct trace_event *than)
+{
+    const int files = strcmp(e->file, than->file);
+    return files != 0 ? files < 0 : e->line < than->line;
+}
+
 static const struct trace_event *event_of_probe(const struct trace *t, enum event_kind kind, enum asc_channel ch)
 {
-    for (size_t i = 0; i < t->info.n_events; i++)
-        if (t->info.events[i].kind == kind && is_at_probe(t, &t->info.events[i], 1u << ch))
-            return &t->info.events[i];
-    return NULL;
+    const struct trace_event *first = NULL;
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        if (e->kind == kind && is_at_probe(t, e, 1u << ch) && (!first || stands_before(e, first)))
+            first = e;
+    }
+    return first;
 }
 
 void event_reason(const struct trace_event *e, char *out, size_t bytes)
@@ -348,7 +358,7 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         /* It has no line: the values of a whole q tile are nobody's. */
         if (e->kind == EVENT_TWO_RECORDERS && was_there(t, e, in_slot, ctx))
             return e;
-        if (!two_values && is_of_two_values(t, e, ch))
+        if (is_of_two_values(t, e, ch) && (!two_values || stands_before(e, two_values)))
             two_values = e;
         const enum of_bytes bytes = bytes_of(t, e, ch);
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||
