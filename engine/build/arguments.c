@@ -108,20 +108,33 @@ static int add_flags(struct build_job *job, struct err *err)
     return 0;
 }
 
-/* Whether a source or a header that stands beside it asks for its instance. */
-static bool asks_for_instance(const char *source, const char *path, int depth)
+/* A header as its includer finds it: beside it, or in the user's folders. NULL: in neither; it is to be freed. */
+static char *read_header(const struct build_request *request, const char *includer, const char *name, char *path)
+{
+    struct err none = {0};
+    char folder[600], *text;
+    snprintf(path, PATH_MAX, "%.*s%s", path_folder(includer), includer, name);
+    if (cache_read_text(path, "a header", &text, &none) == 0)
+        return text;
+    for (const char *list = request->include; list && *list && value_next(&list, folder, sizeof folder);) {
+        snprintf(path, PATH_MAX, "%s/%s", folder, name);
+        if (cache_read_text(path, "a header", &text, &none) == 0)
+            return text;
+    }
+    return NULL;
+}
+
+/* Whether a source or a header of its own asks for its instance. */
+static bool asks_for_instance(const struct build_request *request, const char *source, const char *path, int depth)
 {
     if (strstr(source, "asc_built_for"))
         return true;
-    const int n_folder = path_folder(path);
     for (const char *at = source; depth > 0 && (at = strstr(at, "#include \"")) != NULL;) {
         at += strlen("#include \"");
-        char header[PATH_MAX], *text;
-        struct err none = {0};
-        snprintf(header, sizeof header, "%.*s%.*s", n_folder, path, (int)strcspn(at, "\"\n"), at);
-        if (cache_read_text(header, "a header", &text, &none) != 0)
-            continue;
-        const bool asks = asks_for_instance(text, header, depth - 1);
+        char header[PATH_MAX], name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\"\n"), at);
+        char *text = read_header(request, path, name, header);
+        const bool asks = text && asks_for_instance(request, text, header, depth - 1);
         free(text);
         if (asks)
             return true;
@@ -147,7 +160,8 @@ int build_collect_arguments(struct build_job *job, struct err *err)
     if (job->request->backend == BACKEND_GPU)
         build_add(job, job->request->staging ? "-DASC_STAGING=1" : "-DASC_STAGING=0");
     /* Only where it changes anything, or every shape would be a build of its own. */
-    if (job->request->head_dim > 0 && asks_for_instance(job->out->source, job->request->kernel, HEADER_DEPTH)) {
+    if (job->request->head_dim > 0 &&
+        asks_for_instance(job->request, job->out->source, job->request->kernel, HEADER_DEPTH)) {
         build_add_path(job, "-DASC_ONLY_DTYPE=%d", job->request->dtype);
         build_add_path(job, "-DASC_ONLY_HEAD_DIM=%d", job->request->head_dim);
     }

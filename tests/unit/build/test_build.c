@@ -228,11 +228,12 @@ static void test_cache(void **state)
     "+    s += WHAT;\n"                                                                                                \
     "     /* note */\n"
 
-static void build_for(int head_dim, char *program, size_t size)
+static void build_for(int head_dim, const char *include, char *program, size_t size)
 {
     char kernel[160];
     in_folder(kernel, sizeof kernel, "asks.cu");
-    const struct build_request request = {.kernel = kernel, .probes = PROBES_RECORD, .head_dim = head_dim};
+    const struct build_request request = {
+        .kernel = kernel, .include = include, .probes = PROBES_RECORD, .head_dim = head_dim};
     struct build b;
     struct err err = {0};
     if (build_debuggee(&paths, &request, NULL, &b, &err))
@@ -241,17 +242,25 @@ static void build_for(int head_dim, char *program, size_t size)
     build_free(&b);
 }
 
-/* A header that asks asc_built_for() has the kernel built for each head_dim alone. */
+/* A header that asks asc_built_for() has the kernel built for each head_dim alone, wherever it stands. */
 static void test_header_asks(void **state)
 {
     (void)state;
-    char programs[2][PATH_MAX];
+    static const char *const headers[] = {"asks.h", "there/asks.h"};
+    char programs[2][PATH_MAX], include[160], beside[160];
+    in_folder(include, sizeof include, "there");
+    in_folder(beside, sizeof beside, "asks.h");
+    assert_int_equal(mkdir(include, 0700), 0);
     write_changed("asks.cu", KERNEL, "mine.h", "asks.h");
-    for (int asks = 0; asks < 2; asks++) {
-        write_file("asks.h", asks ? "#define SCALE (asc_built_for(ASC_F16, 64) ? 2 : 1)\n" : "#define SCALE 2\n");
-        build_for(64, programs[0], sizeof programs[0]);
-        build_for(128, programs[1], sizeof programs[1]);
+    for (int run = 0; run < 4; run++) {
+        const bool asks = run % 2;
+        write_file(headers[run / 2],
+                   asks ? "#define SCALE (asc_built_for(ASC_F16, 64) ? 2 : 1)\n" : "#define SCALE 2\n");
+        build_for(64, run < 2 ? NULL : include, programs[0], sizeof programs[0]);
+        build_for(128, run < 2 ? NULL : include, programs[1], sizeof programs[1]);
         assert_int_equal(strcmp(programs[0], programs[1]) != 0, asks);
+        if (run == 1)
+            assert_int_equal(unlink(beside), 0);
     }
 }
 
