@@ -45,8 +45,9 @@ int64_t address_reads(const struct memory *m, const struct address *a, int batch
         at = page < 0 || page >= p->pages ? -1 : page * size + row % size;
         break;
     case PAGE_ROWS:
+    case ENTRY_ROWS:
         entry = (int64_t)batch * m->table_pages + row / a->rows;
-        at = entry >= entries ? -1 : p->page_table[entry] * size + row % a->rows;
+        at = entry >= entries ? -1 : p->page_table[entry] * size + row % (a->rule == PAGE_ROWS ? a->rows : size);
         break;
     case ROW_MASKED:
     case ROW_BY_TILE:
@@ -207,6 +208,12 @@ void address_say(const struct memory *m, const struct address *a, char out[ADDRE
         snprintf(out, ADDRESS_BYTES,
                  "the page table is read at [batch][key / %d], with row key %% %d; a page has %d rows", a->rows,
                  a->rows, size);
+        break;
+    case ENTRY_ROWS:
+        snprintf(
+            out, ADDRESS_BYTES,
+            "the page table is read at [batch][key / %d], in the place of key / %d; the row within the page is right",
+            a->rows, size);
         break;
     case ROW_MASKED:
         snprintf(out, ADDRESS_BYTES, "row key & %d of its page is read, in the place of key %% %d", size - 1, size);

@@ -396,7 +396,7 @@ static int find_rule(const struct judgement *j, const struct memory *m, enum asc
     const int rows[] = {m->t->plan.bc, m->p->page_size * 2, m->p->page_size / 2,
                         m->t->plan.br, m->p->page_size * 4, 16};
     for (int rule = m->paged ? TABLE_OWN : BEGIN_NEXT; rule <= (m->paged ? ROW_MODULO : BEGIN_STEPS); rule++) {
-        const bool of_rows = rule == PAGE_ROWS || rule == ROW_MODULO;
+        const bool of_rows = rule == PAGE_ROWS || rule == ENTRY_ROWS || rule == ROW_MODULO;
         for (size_t i = 0; i < (of_rows ? sizeof rows / sizeof *rows : 1); i++) {
             struct address a = {.rule = (enum reading)rule, .rows = of_rows ? rows[i] : 1};
             const bool solved = rule == TABLE_AT || rule == PAGE_NUMBER || rule == BEGIN_STEPS;

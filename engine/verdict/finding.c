@@ -554,7 +554,7 @@ static void take_mask(const struct testing *testing, struct explanation *found, 
     if (masks->n_names == 1 && masks->name[0].evidence.telling >= mask_wrong(&n))
         mask_name_words(&masks->name[0], words, sizeof words);
     else if (!masks_tail_words(masks, testing->t, words, sizeof words) &&
-             !masks_turned_words(masks, testing->t, words, sizeof words) &&
+             !masks_places_words(masks, testing->t, words, sizeof words) &&
              !masks_blocks_words(masks, testing->t, words, sizeof words))
         return;
     *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};
@@ -619,10 +619,12 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
             memset(&found, 0, sizeof found);
         f->cause = found.cause;
     }
-    if (f->cause == CAUSE_NONE && written && ch == asc_s && !f->output_right && !found.n)
+    if (f->cause == CAUSE_NONE && written && ch == asc_s && !f->output_right && (!found.n || found.rule[0].region.n))
         take_mask(testing, &found, f);
-    /* Contiguous rows at another pitch are a rule. */
-    if (f->cause == CAUSE_NONE && found.n != 1 && !f->output_right && ch <= asc_v && !is_laid_out(testing->t))
+    /* Contiguous rows at another pitch are a rule, but those of several heads that lie side by side. */
+    if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && !is_laid_out(testing->t) &&
+        !(found.n == 1 && found.share >= FINDING_WHOLE &&
+          !(found.rule[0].rows.flat && testing->t->problem.layout == ASC_BLHD)))
         failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE && written && !f->output_right && ch >= asc_o && !stored_otherwise(testing->t, ch))
         failed |= take_another(testing, ch, &found);

@@ -208,32 +208,41 @@ bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, s
     return true;
 }
 
-/* Whether a slot shows, of a kv tile that is its to visit, what q tile `tile` should; turned: with the row in the tile
-   for the column and the column for the row. *tells: it hides keys of it
-   wrongly, or wrongly does not, and hides some. */
-static bool has_mask_of(const struct masks *m, int slot, int kv, const struct oracle_case *own, uint32_t tile,
-                        bool turned, bool *tells)
+/* The mask that may stand where a tile's own should: of another q tile, of other keys, or transposed: with the row in
+   the tile for the column and the column for the row. */
+struct mask_of {
+    uint32_t q_tile;
+    int kv;
+    bool turned;
+};
+
+/* Whether a slot shows what that mask does, of a kv tile that is its to visit. *tells: it hides keys of it wrongly, or
+   wrongly does not, and one of the two masks hides some. */
+static bool has_mask_of(const struct masks *m, int slot, int kv, const struct oracle_case *own, struct mask_of of,
+                        bool *tells)
 {
     const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
     const int cols = schedule_cols(own, kv);
     struct oracle_case other = *own;
     bool hides = false;
-    if (tile > INT_MAX / 2 / (unsigned)own->br)
+    if (of.q_tile > INT_MAX / 2 / (unsigned)own->br)
         return false;
-    other.q_tile = (int)tile;
+    other.q_tile = (int)of.q_tile;
     for (int at = 0; at < own->in_q.rows * cols; at++) {
         const int row = at / cols, col = at % cols, key = kv * own->bc + col;
-        const bool shown =
-            wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : schedule_shows(own, row, key);
-        if (schedule_shows(&other, turned ? col : row, turned ? kv * own->bc + row : key) != shown)
+        const bool wanted = schedule_shows(own, row, key),
+                   shown = wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : wanted;
+        if (schedule_shows(&other, of.turned ? col : row, of.kv * own->bc + (of.turned ? row : col)) != shown)
             return false;
-        hides = hides || !shown;
+        hides = hides || !shown || !wanted;
     }
     *tells = *tells || (hides && wrong && mask_wrong(&wrong->counts));
     return true;
 }
 
-bool masks_turned_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+/* Whether all tiles have the mask that `of` says of them. */
+static bool all_have(const struct masks *m, const struct trace *t,
+                     struct mask_of (*of)(const struct oracle_case *c, int kv))
 {
     struct mask_counts all;
     bool holds = masks_total(m, &all) != MASK_NOT_KNOWN && !all.unknown && !t->problem.mask_kind, tells = false;
@@ -244,12 +253,48 @@ bool masks_turned_words(const struct masks *m, const struct trace *t, char *out,
         if (slot_case_make(t, slot, &c) != 0)
             return false;
         for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-            holds = !schedule_sees(&c.c, kv) || has_mask_of(m, slot, kv, &c.c, (uint32_t)c.c.q_tile, true, &tells);
+            holds = !schedule_sees(&c.c, kv) || has_mask_of(m, slot, kv, &c.c, of(&c.c, kv), &tells);
         slot_case_free(&c);
     }
-    if (holds && tells)
-        snprintf(out, bytes, "row and column within the tile are exchanged");
     return holds && tells;
+}
+
+static struct mask_of turned(const struct oracle_case *c, int kv)
+{
+    return (struct mask_of){(uint32_t)c->q_tile, kv, true};
+}
+
+static struct mask_of of_columns(const struct oracle_case *c, int kv)
+{
+    (void)kv;
+    return (struct mask_of){(uint32_t)c->q_tile, 0, false};
+}
+
+static struct mask_of of_visits(const struct oracle_case *c, int kv)
+{
+    const int split = schedule_split(c, kv);
+    int visit = 0;
+    for (int i = 0; i < c->n_visited && c->order[i] != kv; i++)
+        visit += schedule_split(c, c->order[i]) == split;
+    return (struct mask_of){(uint32_t)c->q_tile, visit, false};
+}
+
+bool masks_places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+{
+    static const struct {
+        struct mask_of (*of)(const struct oracle_case *c, int kv);
+        const char *words;
+    } places[] = {{turned, "row and column within the tile are exchanged"},
+                  {of_columns, "its keys are counted from the first one of each kv tile"},
+                  {of_visits, "its keys are counted from the kv tile that is visited first, in the order of visits%s"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (all_have(m, t, places[i].of)) {
+            const size_t n = strcspn(places[i].words, "%");
+            snprintf(out, bytes, "%.*s%s", (int)n, places[i].words,
+                     places[i].words[n] && t->plan.kv_splits > 1 ? ", by each split for itself" : "");
+            return true;
+        }
+    return false;
 }
 
 bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
@@ -272,7 +317,7 @@ bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out,
                 if (schedule_sees(&c.c, kv)) {
                     bool tells = false;
                     holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
-                            has_mask_of(m, slot, kv, &c.c, w.block[axis], false, &tells);
+                            has_mask_of(m, slot, kv, &c.c, (struct mask_of){w.block[axis], kv, false}, &tells);
                     differ = differ || (tells && told >= 0 && told != w.block[axis]);
                     told = tells ? w.block[axis] : told;
                 }

@@ -50,8 +50,8 @@ void masks_words(const struct masks *m, char *out, size_t bytes);
    false: it is not so, or sequences have lengths of their own. */
 bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
 
-/* Where each tile has its mask transposed. false: it is not so. */
-bool masks_turned_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
+/* Where each tile has its mask transposed, or that of keys which are counted otherwise. false: it is not so. */
+bool masks_places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
 /* Where each q tile has the mask of the one whose number is that of the block: "that of q tile blockIdx.x". false: it
    is not so, or who recorded S is not known. */
 bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);

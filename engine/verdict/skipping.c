@@ -11,6 +11,7 @@ struct q_tile {
     const struct trace *t;
     const struct oracle_case *c;
     int batch, first, last;
+    int rows; /* that the rule asks */
 };
 
 static bool by_first_row(const struct q_tile *q, int kv)
@@ -21,6 +22,25 @@ static bool by_first_row(const struct q_tile *q, int kv)
 static bool by_last_row(const struct q_tile *q, int kv)
 {
     return schedule_keys_of(q->c, q->c->in_q.rows - 1, kv) > 0;
+}
+
+static bool any_row_sees(const struct q_tile *q, int first, int end, int kv)
+{
+    for (int r = first; r < end && r < q->c->in_q.rows; r++)
+        if (schedule_keys_of(q->c, r, kv) > 0)
+            return true;
+    return false;
+}
+
+/* As where each warp tells what its rows see, and the last one, or the first one, is believed for all. */
+static bool by_first_rows(const struct q_tile *q, int kv)
+{
+    return any_row_sees(q, 0, q->rows, kv);
+}
+
+static bool by_last_rows(const struct q_tile *q, int kv)
+{
+    return any_row_sees(q, q->c->br - q->rows, q->c->br, kv);
 }
 
 /* With the diagonal moved to where kv_len - q_len is `corner`; keys end where they do. */
@@ -146,31 +166,45 @@ static bool has_sequences(const struct asc_problem *p)
     return p->batch > 1;
 }
 
+#define ANY_OF_FIRST "visited are just those that any of the first %s rows of a q tile sees"
+#define ANY_OF_LAST "visited are just those that any of the last %s rows of a q tile sees"
+
 /* Tiles for which it does not hold are left out. Two before the last say where, and not why; the last holds of many
-   others' tiles too. Where may_be() is false there is
-   nothing of what a rule speaks of. */
+   others' tiles too. Where may_be() is false there is nothing of what a rule speaks of. Of rules that ask so many rows
+   all that hold are said as one. */
 static const struct {
     bool (*visits)(const struct q_tile *q, int kv);
     const char *words;
     bool (*may_be)(const struct asc_problem *p);
+    int rows;
 } rules[] = {
-    {by_first_row, "visited are just those that the first row of a q tile sees", NULL},
-    {by_last_row, "visited are just those that the last row of a q tile sees", NULL},
-    {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side},
-    {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL},
-    {by_first_keys, "visited are just those of which a row sees any of the first 32 keys", NULL},
-    {by_longest, "the loop goes by the diagonal of the longest lengths", has_diagonal},
-    {by_top_left, "the loop goes by a diagonal that begins at key 0", has_diagonal},
-    {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences},
-    {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences},
-    {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL},
-    {before_a_gap, "the loop ends at the first tile that no row sees", NULL},
+    {by_first_row, "visited are just those that the first row of a q tile sees", NULL, 0},
+    {by_last_row, "visited are just those that the last row of a q tile sees", NULL, 0},
+    {by_first_rows, ANY_OF_FIRST, NULL, 2},
+    {by_first_rows, ANY_OF_FIRST, NULL, 4},
+    {by_first_rows, ANY_OF_FIRST, NULL, 8},
+    {by_first_rows, ANY_OF_FIRST, NULL, 16},
+    {by_first_rows, ANY_OF_FIRST, NULL, 32},
+    {by_last_rows, ANY_OF_LAST, NULL, 2},
+    {by_last_rows, ANY_OF_LAST, NULL, 4},
+    {by_last_rows, ANY_OF_LAST, NULL, 8},
+    {by_last_rows, ANY_OF_LAST, NULL, 16},
+    {by_last_rows, ANY_OF_LAST, NULL, 32},
+    {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side, 0},
+    {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL, 0},
+    {by_first_keys, "visited are just those of which a row sees any of the first 32 keys", NULL, 0},
+    {by_longest, "the loop goes by the diagonal of the longest lengths", has_diagonal, 0},
+    {by_top_left, "the loop goes by a diagonal that begins at key 0", has_diagonal, 0},
+    {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences, 0},
+    {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences, 0},
+    {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL, 0},
+    {before_a_gap, "the loop ends at the first tile that no row sees", NULL, 0},
     {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole",
-     has_left_side},
-    {begins_before_the_keys_end, "no block works on q tiles whose first row is no number of a key", NULL},
-    {not_the_first, "the first tile that a q tile sees is missing", NULL},
-    {not_the_last, "the last tile that a q tile sees is missing", NULL},
-    {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL}};
+     has_left_side, 0},
+    {begins_before_the_keys_end, "no block works on q tiles whose first row is no number of a key", NULL, 0},
+    {not_the_first, "the first tile that a q tile sees is missing", NULL, 0},
+    {not_the_last, "the last tile that a q tile sees is missing", NULL, 0},
+    {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL, 0}};
 enum { RULES = sizeof rules / sizeof rules[0], PLACES = 3, MOST = 3 };
 
 enum { NO_SPLIT = -1, OTHER_SPLITS = -2 };
@@ -191,7 +225,7 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
     struct slot_case c;
     if (slot_case_make(t, slot, &c) != 0)
         return -1;
-    struct q_tile q = {t, &c.c, trace_slot_place(t, slot)[0], -1, -1};
+    struct q_tile q = {.t = t, .c = &c.c, .batch = trace_slot_place(t, slot)[0], .first = -1, .last = -1};
     for (int kv = 0; kv < c.c.kv_tiles; kv++)
         if (schedule_sees(&c.c, kv)) {
             q.first = q.first < 0 ? kv : q.first;
@@ -199,8 +233,10 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
         }
     for (int kv = 0; kv < c.c.kv_tiles; kv++) {
         const bool visited = case_visited(t, slot, kv);
-        for (int i = 0; i < RULES && schedule_sees(&c.c, kv); i++)
-            holds[i] = holds[i] && rules[i].visits(&q, kv) == visited;
+        for (int i = 0; i < RULES && schedule_sees(&c.c, kv); i++) {
+            q.rows = rules[i].rows;
+            holds[i] = holds[i] && rules[i].rows < c.c.br && rules[i].visits(&q, kv) == visited;
+        }
     }
     for (int pass = 0; pass < 2 && *lost != OTHER_SPLITS; pass++) /* the first one finds it */
         for (int kv = 0; kv < c.c.kv_tiles; kv++)
@@ -242,6 +278,18 @@ static int lost_slots(const struct trace *t, char *out, size_t bytes)
     return lost > 0;
 }
 
+static size_t say_rule(int i, int last, char *out, size_t bytes)
+{
+    char rows[32] = "";
+    if (last > i)
+        snprintf(rows, sizeof rows, "%d to %d", rules[i].rows, rules[last].rows);
+    else if (rules[i].rows)
+        snprintf(rows, sizeof rows, "%d", rules[i].rows);
+    const char *gap = strstr(rules[i].words, "%s");
+    const int n = gap ? (int)(gap - rules[i].words) : (int)strlen(rules[i].words);
+    return (size_t)snprintf(out, bytes, "%.*s%s%s", n, rules[i].words, rows, gap ? gap + 2 : "");
+}
+
 /* "; visited are just those that the first row of a q tile sees": a rule that leaves out all tiles which were left out
    and none that was visited, where rows should see them; up to three that do so are joined by "or". "": no rule, or
    more. -1 without memory. */
@@ -263,6 +311,14 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
             snprintf(out, SKIPPING_BYTES, "; %s", rules[i].words);
     if (whole != 0)
         return whole < 0 ? -1 : 0;
+    int last[RULES];
+    for (int i = 0; i < RULES; i++)
+        last[i] = i;
+    for (int i = RULES - 1; i > 0; i--)
+        if (rules[i].rows && rules[i].visits == rules[i - 1].visits && holds[i] && holds[i - 1]) {
+            holds[i] = false;
+            last[i - 1] = last[i];
+        }
     for (int i = 0; i < RULES; i++)
         n += holds[i];
     if (holds[RULES - 1] && (n > 1 || lost >= 0)) {
@@ -276,9 +332,10 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
     if (lost >= 0)
         used = (size_t)snprintf(out, SKIPPING_BYTES, "; no block works on split %d", lost);
     for (int i = 0, said = lost >= 0; i < RULES && n <= MOST; i++)
-        if (holds[i])
-            used +=
-                (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s%s", said++ ? ", or " : "; ", rules[i].words);
+        if (holds[i]) {
+            used += (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s", said++ ? ", or " : "; ");
+            used += say_rule(i, last[i], out + used, SKIPPING_BYTES - used);
+        }
     return 0;
 }
 

@@ -284,7 +284,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20af", "no more than before. The author left out what eight earlier sets have"),
          ("blind-20ag", "what that showed; races are told by the bytes that probes have recorded"),
          ("blind-20ah", "its false detail, mended"), ("blind-20ai", "its false detail, mended"),
-         ("blind-20aj", "what that showed"), ("blind-20ak", "its false detail, mended"))
+         ("blind-20aj", "what that showed"), ("blind-20ak", "its false detail, mended"),
+         ("blind-20al", "what that showed"), ("blind-20am", "nothing: the same program"))
 
 
 def fresh():

@@ -134,9 +134,15 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     /* P as it was recorded: what is rounded has not been rounded to the declared type before. */
     const struct operand from =
         of == asc_p && rule->type != DTYPE_COUNT && (!rule->reads || rule->cuts) ? t->x.of[asc_p] : *it;
+    const int terms = of == asc_p ? t->x.cols : (int)oracle_dim(t->c, of), keys = of == asc_v ? terms : 1;
     for (size_t i = 0; i < values_of(t, of); i++) {
         double v = rule->factor * from.value[i] + rule->plus;
         const double loose = from.loose[i];
+        if (rule->of_terms && !term_holds(&rule->keys, of == asc_v ? (int)i / keys : (int)i % terms)) {
+            search->operand[i] = it->value[i];
+            search->loose[i] = it->loose[i];
+            continue;
+        }
         search->loose[i] = loose > 0 ? loose + (1 + rule->cuts) * (unit * (fabs(v) + loose) + half_tiny) : 0;
         if (rule->reads)
             v = rule->cuts ? read_as(rule->type, (enum dtype)own, v) : read_as((enum dtype)own, rule->type, v);
@@ -278,49 +284,6 @@ bool score_forward(struct search *search, const struct rule *rule, const struct 
     /* A number more and its product. */
     rule_loosen(t, want, bound, 2);
     return true;
-}
-
-void operand_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
-{
-    const enum asc_channel of = rule->rows.operand;
-    const bool both = of == asc_s && s->channel == asc_s;
-    const bool coded =
-        both || (of < asc_s && codes_use(s->tiles[0].c, of) == (of == s->channel ? CODES_DESCALED : CODES_RAW));
-    const char *operand = both ? "Q and K" : channel_label(of), *stage = channel_label(s->channel);
-    char way[32] = "", number[160], rounded[48], as[112] = "";
-    constant_say(s->tiles[0].c, rule->weight, number, sizeof number);
-    if (rule->weight != 1)
-        snprintf(as, sizeof as, " once it is multiplied by %s", number);
-    if (of != s->channel || both)
-        snprintf(way, sizeof way, " on the way to %s", stage);
-    if (rule->turns)
-        snprintf(out, bytes, "%s is made with the %s of the tile visited %s", stage, operand,
-                 rule->turns < 0 ? "before" : "next");
-    else if (rule->reads && rule->cuts)
-        snprintf(out, bytes, "%s is stored as %s and read as %s on the way to %s", operand, dtype_name(rule->type),
-                 dtype_name((enum dtype)operand_type(s->tiles[0].c, rule->rows.operand)), stage);
-    else if (rule->reads)
-        snprintf(out, bytes, "the bits of %s are read as %s%s", operand,
-                 rule->type == DTYPE_I32  ? "bytes without a sign"
-                 : rule->type == DTYPE_S8 ? "signed bytes"
-                                          : dtype_name(rule->type),
-                 way);
-    else if (rule->factor != 1) {
-        rule_rounding(rule, rounded, sizeof rounded);
-        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
-        snprintf(out, bytes, "%s is multiplied by %s%s%s%s", operand, number,
-                 rule->type != DTYPE_COUNT ? ", and what that gives is " : "", rule->type != DTYPE_COUNT ? rounded : "",
-                 way);
-    } else if (rule->type != DTYPE_COUNT) {
-        rule_rounding(rule, rounded, sizeof rounded);
-        snprintf(out, bytes, "%s is %s%s%s", operand, rounded, as, way);
-    } else if (rule->limit > 0)
-        snprintf(out, bytes, "%s is cut off at %g%s", operand, rule->limit, way);
-    else if (rule->behind_scale)
-        snprintf(out, bytes, "the midpoint of %s's codes, %g, is taken off the scaled value, not off the code", operand,
-                 rule->plus);
-    else
-        snprintf(out, bytes, "every %s of %s is moved by %.6g%s", coded ? "code" : "value", operand, rule->plus, way);
 }
 
 static void say_times(const struct sample *s, const char *what, double factor, char *out, size_t bytes)

@@ -177,6 +177,8 @@ int map_at(const struct map *map, int i)
         return i / map->b * map->b + (i + map->a) % map->b;
     case MAP_FIXED:
         return map->a;
+    case MAP_ONE:
+        return i == map->a ? map->b : i;
     case MAP_SHARED:
         return map->b ? (i + map->bits) / map->a % map->b : (i + map->bits) / map->a;
     case MAP_MIRRORED:
@@ -554,6 +556,9 @@ void map_words(const struct map *map, const char *name, char *out, size_t bytes)
         return;
     case MAP_FIXED:
         snprintf(out, bytes, "%d", map->a);
+        return;
+    case MAP_ONE:
+        snprintf(out, bytes, "%d for %d", map->b, map->a);
         return;
     case MAP_SHARED:
         if (map->b)

@@ -13,6 +13,7 @@ enum map_kind {
     MAP_QUOTIENT,  /* i / a, times b if b is not 0 */
     MAP_ROTATED,   /* (i + a) mod b */
     MAP_FIXED,     /* a */
+    MAP_ONE,       /* b for a, every other one itself */
     MAP_SHARED,    /* (i + bits) / a, mod b if b is not 0 */
     MAP_MIRRORED,  /* a - i */
     MAP_PITCH,     /* i / a * b + i mod a: lines of a, taken to be b apart */

@@ -22,6 +22,9 @@ void propose_rows(struct search *search);
 typedef void try_number(struct search *search, struct rule *rule, double *field, double right);
 /* Of S: another formula of mask or score, or other places of it. */
 void propose_places_of_score(struct search *search, try_number *solved);
+/* Of S: the bias, or the distance that ALiBi counts, of another place. */
+void propose_bias_places(struct search *search);
+void propose_distances(struct search *search);
 /* Of P, l and U: dropout keeps other weights, or l lacks those that it drops. */
 void propose_dropout(struct search *search);
 /* Of S: another mask. */

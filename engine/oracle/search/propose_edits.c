@@ -132,6 +132,23 @@ void propose_halves(struct search *search, enum asc_channel operand)
         rule_try(search, &rule);
 }
 
+/* Some registers of a fragment are packed as another type, or unpacked as one: what they hold is half of each so many
+   of the terms that are summed. */
+static void propose_read_parts(struct search *search, struct rule rule)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int terms = search->sample->channel == asc_s ? c->head_dim : c->bc;
+    rule.of_terms = true;
+    rule.reads = true;
+    rule.cost += 2;
+    for (int of = 2; of <= terms; of *= 2)
+        for (int way = 0; way < 4; way++) {
+            rule.cuts = way & 1;
+            rule.keys = (struct term){.condition = way & 2 ? UPPER : LOWER, .a = of};
+            rule_try(search, &rule);
+        }
+}
+
 static void propose_operand(struct search *search, enum asc_channel operand)
 {
     static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
@@ -159,6 +176,9 @@ static void propose_operand(struct search *search, enum asc_channel operand)
         rule.cuts = true;
         rule_try(search, &rule);
         rule.reads = rule.cuts = false;
+        if (own >= 0 && dtype_bytes((enum dtype)own) == dtype_bytes(types[i]) &&
+            (search->sample->channel == asc_s || search->sample->channel == asc_u))
+            propose_read_parts(search, rule);
     }
     propose_moved(search, operand);
 }
@@ -344,81 +364,6 @@ static void propose_sink(struct search *search)
     }
 }
 
-/* Whether any tile of the sample begins behind the first row, or key. */
-static bool begins_later(const struct sample *s, bool rows)
-{
-    for (int k = 0; k < s->n; k++)
-        if (rows ? s->tiles[k].at[AXIS_Q_TILE] > 0 : s->tiles[k].kv > 0)
-            return true;
-    return false;
-}
-
-static void propose_distances(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const bool rows = begins_later(search->sample, true), cols = begins_later(search->sample, false);
-    const int group = search->heads / search->kv_heads, ways = group > 1 ? 32 : 16;
-    for (int i = 0; i < DISTANCES * ways; i++) {
-        struct rule rule = rule_new(RULE_SCORE);
-        struct places *p = &rule.places;
-        *p = (struct places){.edited = true,
-                             .other_corner = i & 1,
-                             .row_of_tile = i >> 1 & 1,
-                             .col_of_tile = i >> 2 & 1,
-                             .lane = i >> 3 & 1,
-                             .packed = i % ways >> 4 ? group : 0,
-                             .distance = (enum distance)(i / ways)};
-        rule.cost = 16; /* a factor of the slope says more simply what it says */
-        rule.guess = true;
-        /* One of those that say the same. */
-        if (p->distance == DISTANCE_OWN || (p->other_corner && c->q_len == c->kv_len) || (p->row_of_tile && !rows) ||
-            (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) ||
-            (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile || p->packed)))
-            continue;
-        rule_try(search, &rule);
-    }
-}
-
-/* Of another row or column of the tile: a lane's second key or row takes that of the first one, or of the one beside
- * it.
- */
-static void propose_bias_beside(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    struct rule rule = rule_new(RULE_SCORE);
-    rule.cost = 10;
-    rule.guess = true;
-    for (int cols = 0; cols < 2; cols++) {
-        const int bits = map_bits_for(cols ? c->bc : c->br);
-        struct map *map = cols ? &rule.col_map : &rule.map;
-        for (int i = 0; i < 2 * bits; i++) {
-            *map = map_of_bits(bits);
-            map->row[i / 2] = i % 2 ? 1u << i / 2 : 0; /* cleared, or flipped */
-            map->flip = i % 2 ? 1u << i / 2 : 0;
-            rule_try(search, &rule);
-        }
-        *map = (struct map){.kind = MAP_SAME};
-    }
-}
-
-static void propose_bias_places(struct search *search)
-{
-    const struct oracle_case *c = search->sample->tiles[0].c;
-    const int steps[][2] = {{c->kv_len, 1}, {c->q_len, 1}, {1, c->kv_len}, {1, c->q_len}};
-    for (int i = 0; i < 16; i++) {
-        struct rule rule = rule_new(RULE_SCORE);
-        rule.places = (struct places){.edited = true,
-                                      .row_of_tile = i & 1,
-                                      .col_of_tile = i >> 1 & 1,
-                                      .row_step = steps[i / 4][0],
-                                      .col_step = steps[i / 4][1]};
-        rule.cost = 7;
-        rule.guess = true;
-        if (i > 0 && (i / 4 == 0 || i / 4 == 2 || c->q_len != c->kv_len))
-            rule_try(search, &rule);
-    }
-}
-
 static void propose_biases(struct search *search)
 {
     const struct oracle_case *c = search->sample->tiles[0].c;
@@ -442,7 +387,6 @@ static void propose_biases(struct search *search)
     rule.type = DTYPE_COUNT;
     if (c->bias.data) {
         propose_bias_places(search);
-        propose_bias_beside(search);
     }
     if (c->alibi_slope != 0) {
         try_linear(search, &rule, &rule.power, 1);

@@ -1,5 +1,5 @@
 /* Rules of masks, of which weights dropout keeps, and of formulas of scores: another query, key, head or sequence,
- * another pitch, another operator. */
+   another pitch, another operator. And of biases and distances of another place. */
 #include "engine/oracle/search/propose.h"
 
 #include "engine/oracle/codes.h"
@@ -167,4 +167,80 @@ void propose_places_of_score(struct search *search, try_number *solved)
     }
     propose_insteads(search, rule);
     propose_changes(search, rule, c->score_formula);
+}
+
+/* Whether any tile of the sample begins behind the first row, or key. */
+static bool begins_later(const struct sample *s, bool rows)
+{
+    for (int k = 0; k < s->n; k++)
+        if (rows ? s->tiles[k].at[AXIS_Q_TILE] > 0 : s->tiles[k].kv > 0)
+            return true;
+    return false;
+}
+
+void propose_distances(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const bool rows = begins_later(search->sample, true), cols = begins_later(search->sample, false);
+    const int group = search->heads / search->kv_heads, ways = group > 1 ? 32 : 16;
+    for (int i = 0; i < DISTANCES * ways; i++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        struct places *p = &rule.places;
+        *p = (struct places){.edited = true,
+                             .other_corner = i & 1,
+                             .row_of_tile = i >> 1 & 1,
+                             .col_of_tile = i >> 2 & 1,
+                             .lane = i >> 3 & 1,
+                             .packed = i % ways >> 4 ? group : 0,
+                             .distance = (enum distance)(i / ways)};
+        rule.cost = 16; /* a factor of the slope says more simply what it says */
+        rule.guess = true;
+        /* One of those that say the same. */
+        if (p->distance == DISTANCE_OWN || (p->other_corner && c->q_len == c->kv_len) || (p->row_of_tile && !rows) ||
+            (p->col_of_tile && !cols) || (p->lane && c->bc <= 32) ||
+            (p->distance == DISTANCE_KEY && (p->other_corner || p->row_of_tile || p->packed)))
+            continue;
+        rule_try(search, &rule);
+    }
+}
+
+/* Of another row or column of the tile: a lane's second key or row takes that of the first one, or of the one beside
+ * it.
+ */
+static void propose_bias_beside(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_SCORE);
+    rule.cost = 10;
+    rule.guess = true;
+    for (int cols = 0; cols < 2; cols++) {
+        const int bits = map_bits_for(cols ? c->bc : c->br);
+        struct map *map = cols ? &rule.col_map : &rule.map;
+        for (int i = 0; i < 2 * bits; i++) {
+            *map = map_of_bits(bits);
+            map->row[i / 2] = i % 2 ? 1u << i / 2 : 0; /* cleared, or flipped */
+            map->flip = i % 2 ? 1u << i / 2 : 0;
+            rule_try(search, &rule);
+        }
+        *map = (struct map){.kind = MAP_SAME};
+    }
+}
+
+void propose_bias_places(struct search *search)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    const int steps[][2] = {{c->kv_len, 1}, {c->q_len, 1}, {1, c->kv_len}, {1, c->q_len}};
+    for (int i = 0; i < 16; i++) {
+        struct rule rule = rule_new(RULE_SCORE);
+        rule.places = (struct places){.edited = true,
+                                      .row_of_tile = i & 1,
+                                      .col_of_tile = i >> 1 & 1,
+                                      .row_step = steps[i / 4][0],
+                                      .col_step = steps[i / 4][1]};
+        rule.cost = 7;
+        rule.guess = true;
+        if (i > 0 && (i / 4 == 0 || i / 4 == 2 || c->q_len != c->kv_len))
+            rule_try(search, &rule);
+    }
+    propose_bias_beside(search);
 }

@@ -271,6 +271,10 @@ static void propose_items(struct search *search)
     if (search->items.n)
         try_merged_maps(search, rule, 4, &(struct map){.kind = MAP_FIXED}, 1);
     rule.by_block = false;
+    for (int of = 0; of < splits && splits <= FEW; of++)
+        for (int from = 0; from < splits; from++)
+            if (from != of)
+                try_merged_maps(search, rule, log2(FEW * FEW), &(struct map){.kind = MAP_ONE, .a = of, .b = from}, 1);
     for (size_t i = 2; i < n && splits <= 1 << FLIPS && search->best.kind == RULE_NONE; i++)
         propose_mixed_splits(search, &maps[i]);
 }

@@ -458,9 +458,9 @@ void rule_try(struct search *search, struct rule *rule)
     for (int i = 0; i < rule->region.n && rule->map.kind == MAP_DESCRIBED; i++)
         if (rule->region.term[i].axis == AXIS_ROW || rule->region.term[i].axis == AXIS_COL)
             return;
-    /* Bits are read as another type's in whole rows, if at all. */
+    /* Bits are read as another type's in whole rows, if at all; or in some registers, and nothing else is wrong. */
     for (int i = 0; i < rule->region.n && rule->kind == RULE_OPERAND && rule->reads; i++)
-        if (rule->region.term[i].axis == AXIS_COL)
+        if (rule->region.term[i].axis == AXIS_COL && rule->evidence.share < 0.9999)
             return;
     /* A number that nobody knows was fitted to all that is wrong: it is no rule of a small part of it. */
     if (!is_constant(rule) && rule->cost >= CONSTANT_UNKNOWN_BITS && rule->evidence.share < 0.25)

@@ -346,6 +346,7 @@ struct rule {
                        their end, as MAP_FIXED does; MAP_PLUS goes on in the next q tile. With ASC_DEAL_MAP those that
                        its q tile has are they */
     bool by_block;  /* RULE_SPLITS: what is mapped lies by the number of the block that left it, not by its item's */
+    bool of_terms;  /* RULE_OPERAND: of keys, or of the elements of Q and K, those alone that `keys` holds of */
     bool reads;     /* RULE_OPERAND: its bits are read as those of `type`; with `cuts` the other way */
     int turns;      /* RULE_OPERAND: it is that of the tile visited before (-1) or next (1); RULE_ADDED */
     bool of_tile;   /* RULE_ADDED, of U: not what was there, but what the tile itself had added */
@@ -496,8 +497,7 @@ rule_gives rows_forward, scale_forward, quantized_forward, turned_forward, seen_
 /* HALF_TABLE: what each code of the sample's channel was read as, where all its elements agree. How many are read as
    something else than they are; 0 where they do not agree. */
 int half_table(const struct sample *s, float table[HALF_CODES]);
-rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, operand_say, formula_say, score_say, half_say,
-    reach_say;
+rule_says quantized_say, turned_say, sum_say, lanes_say, splits_say, formula_say, score_say, half_say, reach_say;
 rule_gives rule_forward; /* of any kind */
 
 /* Bits that a rule has to explain: its own, those of how many were tried, and RULE_BITS_MORE. One that follows was

@@ -2,6 +2,7 @@
 #include "engine/oracle/search/search.h"
 
 #include "engine/base/dtype.h"
+#include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/say.h"
 #include "engine/trace/layout.h"
@@ -160,13 +161,19 @@ static void say_terms(const struct sample *s, const struct rule *rule, char *out
         say_dropout(s, rule->new_factor, out, bytes);
 }
 
+void say_summed(const struct sample *s, const struct term *of, char *out, size_t bytes)
+{
+    static const struct noun key = {"key", "keys", "c"}, element = {"element", "elements", "d"};
+    out[0] = '\0';
+    say_condition(of, s->channel == asc_s ? &element : &key, out, bytes);
+}
+
 static void say_keys(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     const char *stage = channel_label(s->channel);
-    static const struct noun key = {"key", "keys", "c"}, element = {"element", "elements", "d"};
     const bool of_dims = s->channel == asc_s;
-    char which[96] = "";
-    say_condition(&rule->keys, of_dims ? &element : &key, which, sizeof which);
+    char which[96];
+    say_summed(s, &rule->keys, which, sizeof which);
     const char *tiles = of_dims                      ? " of the head dimension"
                         : rule->region.n == 0        ? " of every tile"
                         : say_several_tiles(s, true) ? " of the tile"
@@ -185,6 +192,54 @@ static void say_keys(const struct sample *s, const struct rule *rule, char *out,
         say_add(out, bytes, "%s leave%s out %s%s", who, ending, which, tiles);
     else
         say_add(out, bytes, "%s count%s %s%s %g times", who, ending, which, tiles, rule->weight);
+}
+
+static void say_operand(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
+{
+    const enum asc_channel of = rule->rows.operand;
+    const bool both = of == asc_s && s->channel == asc_s;
+    const bool coded =
+        both || (of < asc_s && codes_use(s->tiles[0].c, of) == (of == s->channel ? CODES_DESCALED : CODES_RAW));
+    const char *operand = both ? "Q and K" : channel_label(of), *stage = channel_label(s->channel);
+    char way[32] = "", number[160], rounded[48], as[112] = "", which[96] = "", part[128] = "";
+    if (rule->of_terms) {
+        say_summed(s, &rule->keys, which, sizeof which);
+        snprintf(part, sizeof part, " of %s%s", which, s->channel == asc_s ? "" : " of every tile");
+    }
+    constant_say(s->tiles[0].c, rule->weight, number, sizeof number);
+    if (rule->weight != 1)
+        snprintf(as, sizeof as, " once it is multiplied by %s", number);
+    if (of != s->channel || both)
+        snprintf(way, sizeof way, " on the way to %s", stage);
+    if (rule->turns)
+        snprintf(out, bytes, "%s is made with the %s of the tile visited %s", stage, operand,
+                 rule->turns < 0 ? "before" : "next");
+    else if (rule->reads && rule->cuts)
+        snprintf(out, bytes, "%s%s is stored as %s and read as %s on the way to %s", operand, part,
+                 dtype_name(rule->type), dtype_name((enum dtype)operand_type(s->tiles[0].c, rule->rows.operand)),
+                 stage);
+    else if (rule->reads)
+        snprintf(out, bytes, "the bits of %s%s are read as %s%s", operand, part,
+                 rule->type == DTYPE_I32  ? "bytes without a sign"
+                 : rule->type == DTYPE_S8 ? "signed bytes"
+                                          : dtype_name(rule->type),
+                 way);
+    else if (rule->factor != 1) {
+        rule_rounding(rule, rounded, sizeof rounded);
+        constant_say(s->tiles[0].c, rule->factor, number, sizeof number);
+        snprintf(out, bytes, "%s is multiplied by %s%s%s%s", operand, number,
+                 rule->type != DTYPE_COUNT ? ", and what that gives is " : "", rule->type != DTYPE_COUNT ? rounded : "",
+                 way);
+    } else if (rule->type != DTYPE_COUNT) {
+        rule_rounding(rule, rounded, sizeof rounded);
+        snprintf(out, bytes, "%s is %s%s%s", operand, rounded, as, way);
+    } else if (rule->limit > 0)
+        snprintf(out, bytes, "%s is cut off at %g%s", operand, rule->limit, way);
+    else if (rule->behind_scale)
+        snprintf(out, bytes, "the midpoint of %s's codes, %g, is taken off the scaled value, not off the code", operand,
+                 rule->plus);
+    else
+        snprintf(out, bytes, "every %s of %s is moved by %.6g%s", coded ? "code" : "value", operand, rule->plus, way);
 }
 
 /* " - 0.5 m", without the sign where it is the first and positive. */
@@ -306,7 +361,8 @@ static void say_plain(const struct sample *s, const struct rule *rule, char *out
     case RULE_ADDED:
         if (rule->of_tile)
             say_add(out, bytes,
-                    "what a tile adds to U is summed on top of what the tile visited before added, as where it is not cleared");
+                    "what a tile adds to U is summed on top of what the tile visited before added, as where it is not "
+                    "cleared");
         else if (rule->turns)
             say_add(out, bytes, "to %s is added %s of the tile visited before, as where it is not cleared", stage,
                     rule->rows.tensor == asc_p ? "the P" : "that");
@@ -343,7 +399,7 @@ static rule_says *const says[] = {
     [RULE_VECTOR] = say_vector, [RULE_EXPONENT] = say_exponent, [RULE_LOGARITHM] = say_logarithm,
     [RULE_SINK] = say_sink,     [RULE_TERMS] = say_terms,       [RULE_KEYS] = say_keys,
     [RULE_SCALE] = scale_say,   [RULE_WEIGHT] = weight_say,     [RULE_ROWS] = rows_say,
-    [RULE_SEEN] = seen_say,     [RULE_OPERAND] = operand_say,   [RULE_SUMMED] = sum_say,
+    [RULE_SEEN] = seen_say,     [RULE_OPERAND] = say_operand,   [RULE_SUMMED] = sum_say,
     [RULE_LANES] = lanes_say,   [RULE_SPLITS] = splits_say,     [RULE_QUANTIZED] = quantized_say,
     [RULE_TURNED] = turned_say, [RULE_FORMULA] = formula_say,   [RULE_SCORE] = score_say,
     [RULE_HALF] = half_say,     [RULE_REACH] = reach_say,       [RULE_QUOTIENT] = say_plain};

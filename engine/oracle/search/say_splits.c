@@ -74,6 +74,14 @@ static void say_other_split(const struct sample *s, const struct rule *rule, cha
                  a, b, where[rule->total]);
         return;
     }
+    if (map->kind == MAP_ONE) {
+        snprintf(out, bytes, "where splits are merged, split %d has the %s of split %d", map->a,
+                 weights && outputs ? "weight and the output"
+                 : outputs          ? "output"
+                                    : "weight",
+                 map->b);
+        return;
+    }
     if (map->kind == MAP_FIXED)
         snprintf(other, sizeof other, "the %s split", map->a < 0 ? "last" : "first");
     else if (map->kind == MAP_ROTATED || map->kind == MAP_CLAMPED)
@@ -144,6 +152,11 @@ static void say_mixed(const struct sample *s, const struct rule *rule, char *out
     snprintf(out, bytes, whose[rule->total], rule->by_m ? " exp(m) / Σ exp(m) l" : "", but, row);
 }
 
+static bool is_one_of_few(const struct map *map)
+{
+    return map->kind == MAP_BITS || map->kind == MAP_FIXED || map->kind == MAP_ONE;
+}
+
 void splits_say(const struct sample *s, const struct rule *rule, char *out, size_t bytes)
 {
     static const char *const frames[] = {
@@ -203,8 +216,8 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
         snprintf(out, bytes, "what is merged is %s by the sum of weights",
                  rule->weight == 0 ? "not divided" : "divided twice");
     } else if (rule->runs_on) {
-        snprintf(out, bytes, "of every %d rows each takes in %s those before it, as where it is not cleared", rule->runs_on,
-                 rule->sum_alone ? "the sum of weights of" : "what was merged for");
+        snprintf(out, bytes, "of every %d rows each takes in %s those before it, as where it is not cleared",
+                 rule->runs_on, rule->sum_alone ? "the sum of weights of" : "what was merged for");
     } else if (rule->largest >= 0) {
         snprintf(out, bytes, "split %d is weighed as if its LSE were the largest: its weight is not rescaled",
                  rule->largest);
@@ -235,8 +248,7 @@ void splits_say(const struct sample *s, const struct rule *rule, char *out, size
                  : rule->col_map.kind == MAP_SAME ? "weights"
                                                   : "weights and outputs");
     } else if (rule->of_items &&
-               (rule->taken || splits_are_mixed(rule) || rule->map.kind == MAP_BITS || rule->map.kind == MAP_FIXED ||
-                rule->col_map.kind == MAP_BITS || rule->col_map.kind == MAP_FIXED)) {
+               (rule->taken || splits_are_mixed(rule) || is_one_of_few(&rule->map) || is_one_of_few(&rule->col_map))) {
         say_other_split(s, rule, out, bytes);
     } else if (splits_are_mixed(rule)) {
         say_mixed(s, rule, out, bytes);
