@@ -551,7 +551,8 @@ static void take_mask(const struct testing *testing, struct explanation *found, 
     char words[160];
     if (!masks || masks_total(masks, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
         return;
-    if (masks->n_names == 1 && masks->name[0].evidence.telling >= mask_wrong(&n))
+    if (masks->n_names == 1 && masks->name[0].evidence.telling >= mask_wrong(&n) &&
+        masks_name_everywhere(masks, testing->t, &masks->name[0]))
         mask_name_words(&masks->name[0], words, sizeof words);
     else if (!masks_tail_words(masks, testing->t, words, sizeof words) &&
              !masks_places_words(masks, testing->t, words, sizeof words) &&

@@ -259,6 +259,42 @@ static bool all_have(const struct masks *m, const struct trace *t,
     return holds && tells;
 }
 
+/* Whether a tile shows what the shift would have it show: keys that there are. */
+static bool has_shift(const struct masks *m, int slot, int kv, const struct oracle_case *c,
+                      const struct mask_name *name)
+{
+    const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
+    for (int row = 0; row < c->in_q.rows; row++) {
+        struct key_range range;
+        if (!mask_shift_range(c, name->shift, name->by, row, &range))
+            continue;
+        for (int col = 0; col < schedule_cols(c, kv); col++) {
+            const int key = kv * c->bc + col;
+            const bool shown =
+                wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : schedule_shows(c, row, key);
+            if (((key >= range.first && key < range.last) != (name->shift == MASK_INVERTED)) != shown)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool masks_name_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name)
+{
+    bool holds = true;
+    for (int slot = 0; slot < m->n_slots && holds; slot++) {
+        struct slot_case c;
+        if (m->source[slot] == MASK_NOT_KNOWN)
+            continue;
+        if (slot_case_make(t, slot, &c) != 0)
+            return false;
+        for (int kv = 0; kv < m->kv_tiles && holds; kv++)
+            holds = !case_visited(t, slot, kv) || has_shift(m, slot, kv, &c.c, name);
+        slot_case_free(&c);
+    }
+    return holds;
+}
+
 static struct mask_of turned(const struct oracle_case *c, int kv)
 {
     return (struct mask_of){(uint32_t)c->q_tile, kv, true};

@@ -41,6 +41,8 @@ enum mask_source masks_total(const struct masks *m, struct mask_counts *out);
 
 /* "the diagonal is out of place, by 1 key to the right". */
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes);
+/* Whether all tiles that were visited have the mask so, those that are right too: else it is one of some tiles alone. */
+bool masks_name_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name);
 /* The mask that the problem asks for: "causal, bottom right", "window 40 to the left". */
 void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes);
 /* One line about a whole run: "as wanted", or by how much it differs, and the name of that. */

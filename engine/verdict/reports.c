@@ -263,6 +263,14 @@ static bool stands_before(const struct trace_event *e, const struct trace_event 
     return files != 0 ? files < 0 : e->line < than->line;
 }
 
+/* Of two events of probes that of the channel's own, or else that which stands first. */
+static bool tells_before(const struct trace *t, enum asc_channel ch, const struct trace_event *e,
+                         const struct trace_event *than)
+{
+    const int own = (int)is_at_probe(t, e, 1u << ch) - (int)is_at_probe(t, than, 1u << ch);
+    return own != 0 ? own > 0 : stands_before(e, than);
+}
+
 static const struct trace_event *event_of_probe(const struct trace *t, enum event_kind kind, enum asc_channel ch)
 {
     const struct trace_event *first = NULL;
@@ -374,7 +382,7 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         /* It has no line: the values of a whole q tile are nobody's. */
         if (e->kind == EVENT_TWO_RECORDERS && was_there(t, e, in_slot, ctx))
             return e;
-        if (is_of_two_values(t, e, ch) && (!two_values || stands_before(e, two_values)))
+        if (is_of_two_values(t, e, ch) && (!two_values || tells_before(t, ch, e, two_values)))
             two_values = e;
         const enum of_bytes bytes = bytes_of(t, e, ch);
         if (!(mistake || (unreal && event_is_of_numbers(e->kind))) || !was_there(t, e, in_slot, ctx) ||

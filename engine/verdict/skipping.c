@@ -14,11 +14,6 @@ struct q_tile {
     int rows; /* that the rule asks */
 };
 
-static bool by_first_row(const struct q_tile *q, int kv)
-{
-    return schedule_keys_of(q->c, 0, kv) > 0;
-}
-
 static bool by_last_row(const struct q_tile *q, int kv)
 {
     return schedule_keys_of(q->c, q->c->in_q.rows - 1, kv) > 0;
@@ -166,8 +161,9 @@ static bool has_sequences(const struct asc_problem *p)
     return p->batch > 1;
 }
 
-#define ANY_OF_FIRST "visited are just those that any of the first %s rows of a q tile sees"
-#define ANY_OF_LAST "visited are just those that any of the last %s rows of a q tile sees"
+#define VISITED "visited are just those "
+#define ANY_OF_FIRST VISITED "that %sfirst %s of a q tile sees"
+#define ANY_OF_LAST VISITED "that %slast %s of a q tile sees"
 
 /* Tiles for which it does not hold are left out. Two before the last say where, and not why; the last holds of many
    others' tiles too. Where may_be() is false there is nothing of what a rule speaks of. Of rules that ask so many rows
@@ -178,8 +174,8 @@ static const struct {
     bool (*may_be)(const struct asc_problem *p);
     int rows;
 } rules[] = {
-    {by_first_row, "visited are just those that the first row of a q tile sees", NULL, 0},
-    {by_last_row, "visited are just those that the last row of a q tile sees", NULL, 0},
+    {by_last_row, VISITED "that the last row of a q tile sees", NULL, 0},
+    {by_first_rows, ANY_OF_FIRST, NULL, 1},
     {by_first_rows, ANY_OF_FIRST, NULL, 2},
     {by_first_rows, ANY_OF_FIRST, NULL, 4},
     {by_first_rows, ANY_OF_FIRST, NULL, 8},
@@ -192,15 +188,15 @@ static const struct {
     {by_last_rows, ANY_OF_LAST, NULL, 32},
     {by_diagonal, "the loop ends at the diagonal, without the window's right side", has_right_side, 0},
     {by_first_q_tile, "the loop ends where that of q tile 0 does", NULL, 0},
-    {by_first_keys, "visited are just those of which a row sees any of the first 32 keys", NULL, 0},
+    {by_first_keys, VISITED "of which a row sees any of the first 32 keys", NULL, 0},
     {by_longest, "the loop goes by the diagonal of the longest lengths", has_diagonal, 0},
     {by_top_left, "the loop goes by a diagonal that begins at key 0", has_diagonal, 0},
     {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences, 0},
     {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences, 0},
     {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL, 0},
     {before_a_gap, "the loop ends at the first tile that no row sees", NULL, 0},
-    {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole",
-     has_left_side, 0},
+    {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole", has_left_side,
+     0},
     {begins_before_the_keys_end, "no block works on q tiles whose first row is no number of a key", NULL, 0},
     {not_the_first, "the first tile that a q tile sees is missing", NULL, 0},
     {not_the_last, "the last tile that a q tile sees is missing", NULL, 0},
@@ -278,16 +274,22 @@ static int lost_slots(const struct trace *t, char *out, size_t bytes)
     return lost > 0;
 }
 
-static size_t say_rule(int i, int last, char *out, size_t bytes)
+static size_t say_rule(int i, int last, const char *before, char *out, size_t bytes)
 {
-    char rows[32] = "";
+    char rows[32] = "row";
+    const size_t known = strlen(VISITED);
+    const bool goes_on = strstr(before, "; " VISITED) && strncmp(rules[i].words, VISITED, known) == 0;
+    const char *words = rules[i].words + (goes_on ? known : 0), *gap = strstr(words, "%s"),
+               *next = gap ? strstr(gap + 1, "%s") : NULL;
+    if (!next)
+        return (size_t)snprintf(out, bytes, "%s", words);
     if (last > i)
-        snprintf(rows, sizeof rows, "%d to %d", rules[i].rows, rules[last].rows);
-    else if (rules[i].rows)
-        snprintf(rows, sizeof rows, "%d", rules[i].rows);
-    const char *gap = strstr(rules[i].words, "%s");
-    const int n = gap ? (int)(gap - rules[i].words) : (int)strlen(rules[i].words);
-    return (size_t)snprintf(out, bytes, "%.*s%s%s", n, rules[i].words, rows, gap ? gap + 2 : "");
+        snprintf(rows, sizeof rows, "%d to %d rows", rules[i].rows, rules[last].rows);
+    else if (rules[i].rows > 1)
+        snprintf(rows, sizeof rows, "%d rows", rules[i].rows);
+    return (size_t)snprintf(out, bytes, "%.*s%s%.*s%s%s", (int)(gap - words), words,
+                            rules[last].rows > 1 ? "any of the " : "the ", (int)(next - gap - 2), gap + 2, rows,
+                            next + 2);
 }
 
 /* "; visited are just those that the first row of a q tile sees": a rule that leaves out all tiles which were left out
@@ -334,7 +336,7 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
     for (int i = 0, said = lost >= 0; i < RULES && n <= MOST; i++)
         if (holds[i]) {
             used += (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s", said++ ? ", or " : "; ");
-            used += say_rule(i, last[i], out + used, SKIPPING_BYTES - used);
+            used += say_rule(i, last[i], out, out + used, SKIPPING_BYTES - used);
         }
     return 0;
 }

@@ -94,6 +94,11 @@ static void try_variants(struct search *search, enum asc_channel operand)
         rule.turned.partner = (enum partner)partner;
         try_if_any(search, &rule);
     }
+    for (int beyond = 1; beyond < (own.turned.by.kind == ASC_ROPE_HALF ? BEYOND_BY_FORMULA : BEYONDS); beyond++) {
+        struct rule rule = own;
+        rule.turned.beyond = (enum beyond)beyond;
+        try_if_any(search, &rule);
+    }
     const int other = own.turned.by.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
     for (int i = 1; i < 4; i++) {
         struct rule rule = own;

@@ -198,6 +198,10 @@ enum narrow_rope { ROPE_WIDE, ROPE_NARROW_TABLE, ROPE_NARROW_ANGLE, ROPE_NARROW_
    head_dim, or that half of head_dim further on, modulo head_dim. */
 enum partner { PARTNER_OWN, PARTNER_XOR, PARTNER_FURTHER, PARTNER_OF_HEAD, PARTNERS };
 
+/* The element behind the last one that is turned is turned too: by the angle that stands behind those of the position
+   in a table, or by the formula's. */
+enum beyond { BEYOND_NONE, BEYOND_BY_TABLE, BEYOND_BY_FORMULA, BEYONDS };
+
 struct turned {
     struct rope by;
     enum partner partner;
@@ -208,8 +212,9 @@ struct turned {
     struct map which; /* of the pair whose angle it is; MAP_SAME: its own */
     int signs;        /* enum asc_rope: by whose pairs an element is the first or the second of its own */
     double times;     /* how often; 0: it is not; -1: the other way */
-    int quarters;     /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
-    int pitch;        /* of the table, in angles; 0: its own, or no table at all */
+    enum beyond beyond;
+    int quarters; /* and by so many right angles more: sine and cosine are exchanged, or have other signs */
+    int pitch;    /* of the table, in angles; 0: its own, or no table at all */
     bool by_row, from_first, from_key, from_new;
 };
 

@@ -428,6 +428,6 @@ void weight_say(const struct sample *s, const struct rule *rule, char *out, size
                 rule->map.b);
         return;
     }
-    say_add(out, bytes, s->channel == asc_l ? "l is a sum of P with" : "P meets V with");
+    say_add(out, bytes, s->channel == asc_l ? "l is a sum of P with" : "P is read on the way to U with");
     say_bits(&rule->map, rule->keys.a, "key", out, bytes);
 }

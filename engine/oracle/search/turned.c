@@ -36,6 +36,21 @@ static int partner_of(const struct turned *how, int d, int own, int head_dim)
     }
 }
 
+/* As `d > rope_dim` for `d >= rope_dim` has it: in halves it is the second one of pair 0 once more, else the first one
+   of a pair that is none. */
+static void turn_beyond(const struct turned *how, const struct rope *own, double position, const double *x, int n,
+                        double *out)
+{
+    const int d = own->dim, pairs = d / 2;
+    const bool half = own->kind == ASC_ROPE_HALF;
+    if (how->beyond == BEYOND_NONE || d + 1 >= n)
+        return;
+    const double by = half                             ? position
+                      : how->beyond == BEYOND_BY_TABLE ? position + 1
+                                                       : position * pow(own->base, -2.0 * pairs / d);
+    out[d] = x[d] * cos(by) + (half ? x[pairs] : -x[d + 1]) * sin(by);
+}
+
 void turned_row(const struct turned *how, const struct rope *own, double position, const double *x, int n, double *out)
 {
     const int pairs = how->by.dim / 2;
@@ -61,6 +76,7 @@ void turned_row(const struct turned *how, const struct rope *own, double positio
             out[d] = x[d] * c + (second ? 1 : -1) * other * s;
         }
     }
+    turn_beyond(how, own, position, x, n, out);
 }
 
 /* Where row `line` of the operand lies in its head, what is there, and its own position. */
@@ -212,6 +228,8 @@ void turned_say(const struct sample *s, const struct rule *rule, char *out, size
     else if (how->partner)
         SAY(" with element (d + %d) mod %d for the other one of its pair",
             (how->partner == PARTNER_FURTHER ? own->dim : c->head_dim) / 2, c->head_dim);
+    if (how->beyond)
+        SAY(" one element too far: element %d too, which lies behind rope_dim", own->dim);
     const char *and = "";
     if (how->by.kind != own->kind) {
         say_pairs(&how->by, words, sizeof words);
