@@ -49,6 +49,9 @@ int64_t address_reads(const struct memory *m, const struct address *a, int batch
         entry = (int64_t)batch * m->table_pages + row / a->rows;
         at = entry >= entries ? -1 : p->page_table[entry] * size + row % (a->rule == PAGE_ROWS ? a->rows : size);
         break;
+    case PAGE_BITS:
+        at = (p->page_table[(int64_t)batch * m->table_pages + i] & 0xff) * size + row % size;
+        break;
     case ROW_MASKED:
     case ROW_BY_TILE:
     case ROW_MODULO:
@@ -214,6 +217,9 @@ void address_say(const struct memory *m, const struct address *a, char out[ADDRE
             out, ADDRESS_BYTES,
             "the page table is read at [batch][key / %d], in the place of key / %d; the row within the page is right",
             a->rows, size);
+        break;
+    case PAGE_BITS:
+        snprintf(out, ADDRESS_BYTES, "the page's number is cut to 8 bits: page n %% 256 is read for page n");
         break;
     case ROW_MASKED:
         snprintf(out, ADDRESS_BYTES, "row key & %d of its page is read, in the place of key %% %d", size - 1, size);

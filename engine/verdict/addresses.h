@@ -47,6 +47,7 @@ enum reading {
     PAGE_NUMBER,
     PAGE_ROWS,
     ENTRY_ROWS,
+    PAGE_BITS,
     ROW_MASKED,
     ROW_BY_TILE,
     PAGE_BY_TILE,
@@ -64,6 +65,7 @@ enum reading {
    begin behind those of the one before. TABLE_AT and PAGE_NUMBER: the entry, or the page itself, is by_batch * batch +
    by_page * i + plus. PAGE_ROWS: a page has `rows` rows; ENTRY_ROWS, ROW_MODULO: for the entry alone, or the row
    within the page alone.
+   PAGE_BITS: of the page's number the low 8 bits are left.
    ROW_MASKED: that is row & (page size - 1). ROW_BY_TILE, PAGE_BY_TILE: the row within the page, or the page, is that
    of the row's number in its kv tile. PAGE_OF_TILE: the page is that of the kv tile's first row. TILE_IN_PAGE: and the
    rows are those behind it, as memory lies. BEGIN_STEPS: sequences begin at by_batch * batch + plus. */

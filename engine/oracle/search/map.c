@@ -405,19 +405,26 @@ double map_fit_shared(const struct pair *pairs, size_t count, int a, int n, stru
     return INFINITY;
 }
 
+_Static_assert((PLACE_PLUS + 1) * PLACES * PLACE_SHIFTS * PLACE_BITS == MAP_PLACES, "each pair of places has a number");
+
+bool map_place(int way, int pieces, struct map *map)
+{
+    const struct placed p = placed_of(way);
+    *map = (struct map){.kind = MAP_PLACED, .a = pieces, .b = way};
+    return p.stored != p.read && (p.stored > PLACE_XOR || p.read > PLACE_XOR); /* else nothing, or a map of bits */
+}
+
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map)
 {
-    enum { LEAST = 16, WAYS = (PLACE_PLUS + 1) * PLACES * PLACE_SHIFTS * PLACE_BITS };
-    for (int b = 0; b < WAYS && n >= LEAST; b++) {
+    enum { LEAST = 16 };
+    for (int b = 0; b < MAP_PLACES && n >= LEAST; b++) {
         size_t met = 0;
-        const struct placed p = placed_of(b);
-        *map = (struct map){.kind = MAP_PLACED, .a = pieces, .b = b};
-        if (p.stored == p.read || (p.stored <= PLACE_XOR && p.read <= PLACE_XOR)) /* nothing, or a map of bits */
+        if (!map_place(b, pieces, map))
             continue;
         for (size_t i = 0; i < n; i++)
             met += map_at(map, pairs[i].from) == pairs[i].to;
         if (met * 10 >= n * 9)
-            return 4 + log2(WAYS);
+            return 4 + log2(MAP_PLACES);
     }
     for (int b = 0; b < 2 * DESCRIPTORS && n >= LEAST && pieces % PANEL_PIECES == 0; b++) {
         size_t met = 0, moved = 0;

@@ -32,7 +32,7 @@ enum map_kind {
 enum { MAP_BIT_COUNT = 16 };
 /* MAP_DESCRIBED: a is a multiple of the first, b below the second; bits are the rows of one operand, 0: all; Q has the
    third. */
-enum { MAP_PANEL_PIECES = 8, MAP_DESCRIPTORS = 528, MAP_DESCRIBED_ROWS = 64 };
+enum { MAP_PANEL_PIECES = 8, MAP_DESCRIPTORS = 528, MAP_DESCRIBED_ROWS = 64, MAP_PLACES = 162 };
 
 struct map {
     enum map_kind kind;
@@ -62,6 +62,8 @@ double map_fit_shared(const struct pair *pairs, size_t count, int a, int n, stru
 double map_fit_places(const struct pair *pairs, size_t n, int pieces, struct map *map);
 /* What of MAP_PLACED is stored and read where, c being the piece and x what `moves` says. */
 void map_places(const struct map *map, const char **stored, const char **read, char moves[16]);
+/* The map of the way-th pair of places; whether it moves anything, and is no MAP_BITS. */
+bool map_place(int way, int pieces, struct map *map);
 /* The map of a descriptor; whether one thing of it alone is not as it should be. */
 bool map_describe(int way, int pieces, struct map *map);
 /* Of MAP_DESCRIBED, what of the descriptor is not as it should be: "k steps of 16 bytes, not 32". */

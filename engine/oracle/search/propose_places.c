@@ -50,16 +50,23 @@ void propose_swizzled(struct search *search)
     }
 }
 
-/* Q and K read by one wrong descriptor: neither can be solved for. */
+/* Q and K read by one wrong descriptor, or at other places of their rows than they are stored at: neither can be solved
+   for. */
 void propose_described(struct search *search)
 {
     const struct sample_tile *t = &search->sample->tiles[0];
     struct rule rule = rule_new(RULE_ROWS);
     rule.rows.span = piece_elements(t, asc_k);
     const int pieces = t->c->head_dim / rule.rows.span;
-    if (t->c->head_dim % (MAP_PANEL_PIECES * rule.rows.span) != 0 || piece_elements(t, asc_q) != rule.rows.span)
+    if (t->c->head_dim % rule.rows.span != 0 || piece_elements(t, asc_q) != rule.rows.span)
         return;
     rule.rows.operand = rule.rows.tensor = asc_s;
+    rule.cost = 4 + log2(MAP_PLACES);
+    for (int way = 0; way < MAP_PLACES; way++)
+        if (map_place(way, pieces, &rule.map) && !rule_is_hopeless(search, &rule))
+            rule_try(search, &rule);
+    if (pieces % MAP_PANEL_PIECES != 0)
+        return;
     rule.cost = 4 + log2(MAP_DESCRIPTORS);
     for (int way = 0; way < MAP_DESCRIPTORS; way++)
         if (map_describe(way, pieces, &rule.map) && !rule_is_hopeless(search, &rule))

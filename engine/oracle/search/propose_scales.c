@@ -118,7 +118,7 @@ static void propose_reading_of(struct search *search, enum asc_channel operand)
             if (!rule_is_hopeless(search, &rule))
                 rule_try(search, &rule);
         } else if (i != (is_e8m0 ? SCALE_AS_E8M0 : SCALE_AS_E4M3) &&
-                   (is_e8m0 ? i < SCALE_OF_BLOCK : i < SCALE_BIAS_126 || i > SCALE_BIAS_128))
+                   (is_e8m0 ? i < SCALE_OF_BLOCK : i < SCALE_BIAS_126 || i >= SCALE_OF_BLOCK))
             rule_try(search, &rule);
     }
 }

@@ -351,6 +351,10 @@ static double scale_read(const struct coding *coding, enum scale_reading reading
         return 2;
     case SCALE_BIAS_128:
         return 0.5;
+    case SCALE_SIGN:
+        return code < 128 ? 1 : -1;
+    case SCALE_SIGNED:
+        return code < 128 ? 1 : 0x1p-256;
     case SCALE_OF_BLOCK:
         return 1 / tensor;
     case SCALE_OF_TENSOR:
@@ -458,7 +462,7 @@ static bool forward_operand(struct search *search, const struct rule *rule, cons
     for (int i = 0; i < n * cols; i++) {
         const double by = rule->factor * scale_ratio(search, rule, t, of, i / cols, i % cols);
         search->operand[i] = it->value[i] * by;
-        search->loose[i] = x.size[of][i] * by;
+        search->loose[i] = x.size[of][i] * fabs(by);
     }
     *it = (struct operand){search->operand, it->loose, false};
     x.size[of] = search->loose;

@@ -183,7 +183,8 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
     if (rule->kind == RULE_SEEN || rule->kind == RULE_UNGUARDED || is_floor ||
         (rule->kind == RULE_CONSTANT && w->masked == w->in))
         return 0;
-    if (rule->kind == RULE_HALF) /* of 16 codes a reading may concern two, under few scales of e8m0 */
+    /* Of 16 codes a reading may concern two, under few scales of e8m0. */
+    if (rule->kind == RULE_HALF || (rule->kind == RULE_SCALE && rule->scale_reading != SCALE_AS_IT_IS))
         return PAIRS_OF_HALVES;
     /* It has nothing that could be fitted; of m, a maximum, it shows in the rows alone whose old one is the larger. */
     if (rule->kind == RULE_CARRIED)

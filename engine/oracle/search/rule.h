@@ -301,6 +301,8 @@ enum scale_reading {
     SCALE_AS_NUMBER, /* or as a whole number */
     SCALE_BIAS_126,  /* e8m0: 2^(code - 126) */
     SCALE_BIAS_128,
+    SCALE_SIGN,     /* e8m0: codes from 128 on set the sign, as where a signed one is shifted to the exponent */
+    SCALE_SIGNED,   /* or are 256 less */
     SCALE_OF_BLOCK, /* without that of the tensor */
     SCALE_OF_TENSOR,
     SCALE_TENSOR_TWICE,

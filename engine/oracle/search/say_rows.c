@@ -113,6 +113,11 @@ static void say_scale_reading(const char *operand, enum scale_reading reading, c
         [SCALE_AS_NUMBER] = "the bits of the scales of %s are read as whole numbers",
         [SCALE_BIAS_126] = "the scales of %s are read as 2^(code - 126), not 2^(code - 127)",
         [SCALE_BIAS_128] = "the scales of %s are read as 2^(code - 128), not 2^(code - 127)",
+        [SCALE_SIGN] =
+            "the scales of %s have the other sign where their codes are 128 or more, scales of 2 and more, as "
+            "where a code that is taken with a sign is shifted to the exponent",
+        [SCALE_SIGNED] = "the codes of the scales of %s are taken with a sign: those of 128 and more, scales of 2 and "
+                         "more, become 2^(code - 383)",
         [SCALE_OF_BLOCK] = "%s is used without the scale of the tensor, with that of its block alone",
         [SCALE_OF_TENSOR] = "%s is used without the scale of its block, with that of the tensor alone",
         [SCALE_TENSOR_TWICE] = "%s gets the scale of the tensor twice",
@@ -356,11 +361,11 @@ void rows_say(const struct sample *s, const struct rule *rule, char *out, size_t
     }
     say_places(s, rule, places, sizeof places);
     /* Where the operand was right at its own probe, it is not what it holds that is wrong. */
-    const bool as_read = s->channel != f->operand && !both && !other && places[0] == ' ' &&
-                         rule->map.kind != MAP_DESCRIBED && f->tile.kind == MAP_SAME && f->head.kind == MAP_SAME &&
-                         !f->by_query;
+    const bool as_read = (both ? rule->map.kind == MAP_PLACED : s->channel != f->operand) && !other &&
+                         places[0] == ' ' && rule->map.kind != MAP_DESCRIBED && f->tile.kind == MAP_SAME &&
+                         f->head.kind == MAP_SAME && !f->by_query;
     if (as_read)
-        say_add(out, bytes, "%s is read with", operand);
+        say_add(out, bytes, "%s %s read with", operand, both ? "are" : "is");
     else
         say_add(out, bytes, "%s hold%s%s%s", operand, both ? "" : "s", other ? " " : "", other ? tensor : "");
     if (other && (f->shift || oracle_dim(s->tiles[0].c, f->tensor) != oracle_dim(s->tiles[0].c, f->operand)))
