@@ -402,6 +402,19 @@ static int check_second(struct explaining *e, struct explanation *out)
     return failed;
 }
 
+/* Keys beyond the last one are no part of the sample: where any of those is wrong too, nothing is said of elsewhere. */
+static void limit_pattern(const struct explaining *e, struct explanation *out)
+{
+    static const char elsewhere[] = ", and right elsewhere";
+    uint64_t bad = 0;
+    char *at = out->pattern ? strstr(out->text, elsewhere) : NULL;
+    for (int i = 0; i < e->n; i++)
+        for (int kv = 0; kv < kv_tiles(e); kv++)
+            bad += verdict_bad(&judgement_tile(e->j, (struct place){e->slots[i], kv, e->ch})->local);
+    if (at && bad > out->wrong)
+        *at = '\0';
+}
+
 int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
                       struct judge_scratch *scratch, const struct known_rules *known, struct explanation *out)
 {
@@ -425,6 +438,7 @@ int judgement_explain(const struct judgement *j, const struct trace *t, enum asc
         failed = search_rest(&e.sample, scratch, &inputs, out);
     if (!failed)
         failed = check_second(&e, out);
+    limit_pattern(&e, out);
     sample_free(&e.sample);
     for (int i = 0; e.cases && i < e.n; i++)
         slot_case_free(&e.cases[i]);

@@ -166,6 +166,29 @@ static bool rows_differ(const struct matrix *padding, double masked)
     return differ;
 }
 
+/* Where half of each so many rows see some of them, all the same, and the other half none: " in rows with r mod 16 >=
+   8". */
+static bool halves_of_rows(const struct matrix *padding, double masked, char *out, size_t bytes)
+{
+    const int rows = padding->rows;
+    for (int n = 2; n <= rows; n *= 2)
+        for (int upper = 0; upper < 2; upper++) {
+            const int first = upper ? n / 2 : 0;
+            bool holds = true, any = false;
+            for (int at = 0; at < rows * padding->cols && holds; at++) {
+                const int r = at / padding->cols, col = at % padding->cols;
+                const bool shows = (r % n >= n / 2) == (bool)upper, seen = is_seen(padding, r, col, masked);
+                holds = seen == (shows && is_seen(padding, first, col, masked));
+                any = any || seen;
+            }
+            if (holds && any && first < rows) {
+                snprintf(out, bytes, " in rows with r mod %d %s %d", n, upper ? ">=" : "<", n / 2);
+                return true;
+            }
+        }
+    return false;
+}
+
 /* No choice, but worth saying: how many keys it is about. */
 static void padding_describe(const struct oracle_case *c, enum cause cause, double value, char *text, size_t bytes)
 {
@@ -176,12 +199,15 @@ static void padding_describe(const struct oracle_case *c, enum cause cause, doub
     const bool known = padding && padding[last].data;
     const int seen = known ? columns_seen(&padding[last], masked) : keys;
     const bool differ = known && rows_differ(&padding[last], masked);
+    char rows[48] = "";
+    const bool by_halves = differ && halves_of_rows(&padding[last], masked, rows, sizeof rows);
+    const char *most = differ && !by_halves ? "up to " : "";
     (void)value;
     if (seen > 0 && seen < keys)
-        snprintf(text, bytes, "%s%d of %d keys, kv_len %d", differ ? "up to " : "", seen, keys, c->kv_len);
+        snprintf(text, bytes, "%s%d of %d keys%s, kv_len %d", most, seen, keys, rows, c->kv_len);
     else
-        snprintf(text, bytes, "%s%d key%s, kv_len %d", differ ? "up to " : "", keys, keys == 1 ? "" : "s", c->kv_len);
-    if (differ)
+        snprintf(text, bytes, "%s%d key%s%s, kv_len %d", most, keys, keys == 1 ? "" : "s", rows, c->kv_len);
+    if (differ && !by_halves)
         snprintf(text + strlen(text), bytes - strlen(text), "; the mask hides some from other rows");
 }
 

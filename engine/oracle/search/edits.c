@@ -162,6 +162,12 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     if ((int)of < INPUTS)
         x.size[of] = search->operand;
     search_formula(search, t, &x, want, bound);
+    /* What is beyond the type's numbers stays infinite, divided by l: a formula of operands says nothing of it. */
+    for (size_t i = 0; i < values_of(t, of) && stage == asc_o && of == asc_u; i++)
+        if (isinf(search->operand[i])) {
+            want[i] = search->operand[i];
+            bound[i] = 0;
+        }
     if (stage == asc_s && of <= asc_k && rule->type != DTYPE_COUNT && !rule->reads)
         loosen_scores(t, &x, of, bound);
     return true;

@@ -189,6 +189,13 @@ static bool sees_all(const struct naming *n)
     return fabs(n->rule->plus) >= SEEN_ALL;
 }
 
+/* Besides the limit that the rule says is missing: the mask's other side. */
+static bool has_other_limit(const struct naming *n)
+{
+    const struct oracle_case *c = n->at->c;
+    return n->rule->rows.hidden ? c->causal != ASC_CAUSAL_NONE || c->window_right >= 0 : c->window_left >= 0;
+}
+
 static bool sees(const struct naming *n, enum whose_key which, int more)
 {
     return n->rule->kind == RULE_SEEN && n->rule->map.kind == MAP_SAME && n->rule->col_map.kind == MAP_SAME &&
