@@ -511,8 +511,8 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
     return failed;
 }
 
-/* A maximum that lags may do so by a rule: of this tile alone, or without some keys. */
-static int describe_lag(const struct testing *testing, struct finding *f)
+/* A maximum that strays may do so by a rule: of this tile alone, without some keys, or from another one on. */
+static int describe_m(const struct testing *testing, struct finding *f)
 {
     struct explanation found = {0};
     const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, NULL, &found);
@@ -668,7 +668,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
     if (ch == asc_s && is_open && !f->event)
         add_mask(testing->j->masks, f);
-    return f->declaration[0] && declared.lags ? describe_lag(testing, f) : 0;
+    return f->declaration[0] && declared.strays ? describe_m(testing, f) : 0;
 }
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,

@@ -316,6 +316,7 @@ struct candidate {
     char why[120], fields[DECLARATION_BYTES];
     struct convention_line line[CONVENTION_LINES];
     int n_lines;
+    bool strays; /* m lies above the running maximum, for no reason that is known here */
 };
 
 static void add_choice(struct candidate *x, int convention, int value)
@@ -394,8 +395,10 @@ static bool fixed_candidate(const struct measuring *a, struct candidate *x)
                  a->lead);
     else if (!a->moves)
         snprintf(x->why, sizeof x->why, "m is constant in each row from its first tile on");
-    else
+    else {
+        x->strays = true;
         snprintf(x->why, sizeof x->why, "m lies up to %.4g above the running maximum (log2)", a->lead);
+    }
     return isfinite(a->lead) && isfinite(a->lag);
 }
 
@@ -604,7 +607,7 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
         out[ch].n_lines = fit.n_lines;
         if (out[ch].measured) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s", fit.why);
-            out[ch].lags = ch == asc_m && fit.c.m_policy == ASC_M_LAGGING;
+            out[ch].strays = ch == asc_m && (fit.strays || fit.c.m_policy == ASC_M_LAGGING);
         } else if (out[ch].fields[0]) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));

@@ -82,15 +82,19 @@ static bool input_forward(const struct rule *rule, const struct sample_tile *t, 
     return true;
 }
 
-/* Codes of Q and of K, both moved. */
+/* Codes of Q and of K, both moved; or their numbers, both read as another type's. */
 static bool both_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                          double *bound)
 {
     struct operands x = t->x;
     double *const moved[] = {[asc_q] = search->operand, [asc_k] = search->loose};
     for (int of = asc_q; of <= asc_k; of++) {
+        const int own = operand_type(t->c, (enum asc_channel)of);
+        if (rule->reads && (own < 0 || dtype_bytes((enum dtype)own) != dtype_bytes(rule->type) || !x.of[of].value))
+            return false;
         for (size_t i = 0; i < values_of(t, (enum asc_channel)of); i++)
-            moved[of][i] = x.of[of].value[i] + rule->plus;
+            moved[of][i] =
+                rule->reads ? read_as((enum dtype)own, rule->type, x.of[of].value[i]) : x.of[of].value[i] + rule->plus;
         x.of[of].value = x.size[of] = moved[of];
     }
     search_formula(search, t, &x, want, bound);

@@ -5,7 +5,8 @@
      m, l are those of the columns that agree with the row: each row has the value of another lane; or a shuffle asks
           the lane of another row, which has the same columns of that one
      O, LSE are made with the sum of l over some of its lanes.
-   Or the shuffles are complete, and lanes give each other their sums in a narrow type: each lane's total is its own.
+   Or the shuffles are complete, and lanes give each other their sums in a narrow type: each lane's total is its own; or
+   take the larger one of two sums, and do not add them.
    What a rule gives, and its words. */
 #include "engine/oracle/search/rule.h"
 
@@ -93,6 +94,11 @@ struct lane_sum {
     double low, high;
 };
 
+static bool are_exchanged(const struct rule *rule)
+{
+    return rule->type != DTYPE_COUNT || rule->lanes.largest;
+}
+
 /* What lane `at` of 2^n has once all have exchanged theirs, lane by lane xor a bit: additions are of f32, or of the
    type itself. Rounding keeps the order of numbers, so that both ends are taken along. */
 static struct lane_sum exchange_lanes(const struct rule *rule, struct lane_sum *of, int at)
@@ -103,6 +109,10 @@ static struct lane_sum exchange_lanes(const struct rule *rule, struct lane_sum *
         struct lane_sum next[LANES_MOST];
         for (int i = 0; i < 1 << n; i++) {
             const struct lane_sum a = of[i], b = of[i ^ bit];
+            if (rule->lanes.largest) {
+                next[i] = (struct lane_sum){fmax(a.low, b.low), fmax(a.high, b.high)};
+                continue;
+            }
             const double low = rule_rounded(rule, b.low), high = rule_rounded(rule, b.high);
             if (rule->rounds_result)
                 next[i] = (struct lane_sum){rule_rounded(rule, rule_rounded(rule, a.low) + low),
@@ -216,9 +226,9 @@ static bool lanes_of_output(const struct search *search, const struct rule *rule
 {
     const struct matrix *lanes = last_lanes(t);
     const double natural = values_natural_m(t->c), unit = t->c->conventions.lse_base2 ? M_LOG2E : 1;
-    const bool is_lse = search->sample->channel == asc_lse, exchanged = rule->type != DTYPE_COUNT;
+    const bool is_lse = search->sample->channel == asc_lse, exchanged = are_exchanged(rule);
     struct lane_sum of[LANES_MOST] = {0};
-    if (!lanes || (rule->type != DTYPE_COUNT && (lanes->cols > LANES_MOST || lanes->cols != 1 << rule->lanes.n)))
+    if (!lanes || (exchanged && (lanes->cols > LANES_MOST || lanes->cols != 1 << rule->lanes.n)))
         return false;
     memcpy(want, t->want, sample_cells(t) * sizeof *want);
     memcpy(bound, t->bound, sample_cells(t) * sizeof *bound);
@@ -260,7 +270,7 @@ bool lanes_forward(struct search *search, const struct rule *rule, const struct 
     case asc_p:
         return lanes_of_p(search, rule, t, want, bound);
     case asc_l:
-        return (rule->type == DTYPE_COUNT ? lanes_of_l : lanes_exchange_l)(search, rule, t, want, bound);
+        return (are_exchanged(rule) ? lanes_exchange_l : lanes_of_l)(search, rule, t, want, bound);
     default:
         return lanes_of_output(search, rule, t, want, bound);
     }
@@ -280,10 +290,14 @@ void lanes_say(const struct sample *s, const struct rule *rule, char *out, size_
     const int n = 1 << rule->lanes.n, lanes = s->tiles[0].c->conventions.l_lanes;
     char same[64], partner[64] = "", of_l[96] = "";
     lane_bits_words(rule->lanes, "c", same, sizeof same);
+    if (are_exchanged(rule) && s->channel == asc_l)
+        snprintf(of_l, sizeof of_l, ", a lane having the columns with the same %s", same);
+    if (rule->lanes.largest) {
+        snprintf(out, bytes, "the largest of the lanes' sums stands for the sum of all%s", of_l);
+        return;
+    }
     if (rule->type != DTYPE_COUNT) {
         const char *type = dtype_name(rule->type);
-        if (s->channel == asc_l)
-            snprintf(of_l, sizeof of_l, ", a lane having the columns with the same %s", same);
         if (rule->rounds_result)
             snprintf(out, bytes, "the lanes of l add their sums in %s on the way to %s%s", type, stage, of_l);
         else

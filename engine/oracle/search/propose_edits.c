@@ -73,11 +73,22 @@ static void propose_moved(struct search *search, enum asc_channel operand)
     rule_try(search, &rule);
 }
 
-/* Codes of Q and K that are both moved: a zero point that is left out, or off by one. */
-static void propose_both_moved(struct search *search)
+/* Q and K that are both read as another type, or codes of both that are moved: a zero point that is left out, or off by
+   one. */
+static void propose_both(struct search *search)
 {
     static const double zero_points[] = {ASC_U8_MIDPOINT, -ASC_U8_MIDPOINT, 1, -1};
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
     const struct oracle_case *c = search->sample->tiles[0].c;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct rule rule = rule_new(RULE_OPERAND);
+        rule.rows.operand = asc_s;
+        rule.reads = true;
+        rule.type = types[i];
+        rule.cost = 7;
+        if ((int)types[i] != operand_type(c, asc_q))
+            rule_try(search, &rule);
+    }
     if (codes_use(c, asc_q) != CODES_RAW || codes_use(c, asc_k) != CODES_RAW)
         return;
     for (size_t i = 0; i < sizeof zero_points / sizeof zero_points[0]; i++) {
@@ -456,7 +467,7 @@ void propose_edits(struct search *search)
         propose_cap(search);
         propose_biases(search);
         propose_places_of_score(search, try_linear);
-        propose_both_moved(search);
+        propose_both(search);
         propose_operand(search, asc_q);
         propose_operand(search, asc_k);
         break;
@@ -611,6 +622,19 @@ static void propose_exchanged_sums(struct search *search, int all, struct rule r
     }
 }
 
+/* Sums that are merged as maxima are. */
+static void propose_largest_sums(struct search *search, int all, struct rule rule)
+{
+    enum { MOST_BITS = 5 };
+    rule.lanes.largest = true;
+    rule.lanes.always = 0;
+    for (rule.lanes.n = search->sample->channel == asc_l ? 1 : all; rule.lanes.n <= all && rule.lanes.n <= MOST_BITS;
+         rule.lanes.n++)
+        for (rule.lanes.first = 0; rule.lanes.first + rule.lanes.n <= all; rule.lanes.first++)
+            if (rule.lanes.n > 0)
+                rule_try(search, &rule);
+}
+
 void propose_lanes(struct search *search)
 {
     enum { MOST_BITS = 5 };
@@ -624,6 +648,8 @@ void propose_lanes(struct search *search)
         propose_bits(search, bits_below(c->bc), ch == asc_p ? 1 : 2, MOST_BITS, rule);
         if (ch != asc_p)
             propose_partners(search, bits_below(c->bc), rule);
+        if (ch == asc_l && c->conventions.l_lanes <= 1)
+            propose_largest_sums(search, bits_below(c->bc), rule);
         if (ch == asc_l && c->conventions.l_lanes <= 1 && is_nearly_right(search->sample))
             propose_exchanged_sums(search, bits_below(c->bc), rule);
         rule.lanes.down = true;
@@ -635,6 +661,7 @@ void propose_lanes(struct search *search)
         (ch == asc_o || ch == asc_lse) && c->conventions.l_lanes > 1 ? bits_below(c->conventions.l_lanes) : 0;
     rule.cost = 8;
     propose_lanes_of_l(search, all, rule);
+    propose_largest_sums(search, all, rule);
     if (all && is_nearly_right(search->sample))
         propose_exchanged_sums(search, all, rule);
     rule.cost += 3;

@@ -18,7 +18,11 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
             for (int low = 0; low <= STANDS_FOR_HEAD; low++) {
                 rule.lanes = (struct lane_bits){.first = first, .n = n, .low = low};
                 rule.cost = 10 + n;
-                if (!rule_is_hopeless(search, &rule))
+                if (rule_is_hopeless(search, &rule))
+                    continue;
+                rule_try(search, &rule);
+                rule.lanes.down = low == STANDS_FOR_HEAD;
+                if (rule.lanes.down)
                     rule_try(search, &rule);
             }
 }

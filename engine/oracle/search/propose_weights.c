@@ -273,10 +273,13 @@ static int find_weight(const struct sample_tile *t, double x)
     return best * 10 < next && best < 1e-2 * fabs(x) ? found : -1;
 }
 
-/* Rows of P that are stored at one pitch and read at another: of all rows, or of those of a warp. */
+/* Rows of P that are stored at one pitch and read at another, that of Q, K and V maybe: of all rows, or of those of a
+   warp. */
 static void propose_pitch(struct search *search, struct rule rule, const struct pair *pairs, size_t n)
 {
-    const int keys = 1 << rule.keys.a, pitches[] = {keys, keys + 8, keys + 4, keys + 2, keys + 1, keys + 16, 2 * keys};
+    const int keys = 1 << rule.keys.a, dims = search->sample->tiles[0].c->head_dim;
+    const int pitches[] = {keys,     keys + 8, keys + 4, keys + 2, keys + 1, keys + 16,
+                           2 * keys, dims,     dims + 8, dims + 4, dims + 2, dims + 16};
     enum { PITCHES = sizeof pitches / sizeof pitches[0] };
     rule.cost = 12;
     for (int i = 0; i < PITCHES * PITCHES; i++)
@@ -403,9 +406,9 @@ static void propose_weight(struct search *search)
         return;
     }
     rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
-    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS) {
+    if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
         rule_try(search, &rule);
-    } else {
+    if (search->best.kind == RULE_NONE) { /* a map that meets what was drawn may meet nothing else */
         propose_pitch(search, rule, pairs, n);
         propose_exchanges(search, rule);
     }

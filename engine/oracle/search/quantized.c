@@ -126,6 +126,15 @@ static double scale_of_part(const struct rule *rule, const struct sample_tile *t
     return best;
 }
 
+/* What the block's first thread has of such rows, where all of a warp's lanes have as many elements: it alone has the
+   amax of all. 0: nothing. */
+static int of_first_thread(const struct rule *rule, int cols, int row)
+{
+    enum { LANES = 32 };
+    const int rows = 1 << (rule->lanes.first + rule->lanes.n);
+    return rule->lanes.down && row % rows == 0 ? (cols << rule->lanes.first) / LANES : 0;
+}
+
 bool quantized_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                        double *bound)
 {
@@ -166,7 +175,8 @@ bool quantized_forward(struct search *search, const struct rule *rule, const str
             const double x =
                 dtype_load(source->rows.dtype, source->rows.data, (size_t)(row * source->rows.row_stride + d));
             double half = 0;
-            want[i] = code_of(rule, codes_type(source->coding.quantized), quotient(rule, x, scale), &half) * back;
+            const double by = d < of_first_thread(rule, t->cols, row) ? of_head : scale;
+            want[i] = code_of(rule, codes_type(source->coding.quantized), quotient(rule, x, by), &half) * back;
             /* As codes_load() has it, and the factor's rounding. */
             bound[i] = half * back + (raw ? 0 : 6 * BOUND_U * fabs(want[i]) * BOUND_SLACK + BOUND_TINY);
             if (ch == asc_q)
@@ -198,6 +208,12 @@ void quantized_say(const struct sample *s, const struct rule *rule, char *out, s
     if (rule->rows.partly)
         snprintf(out, bytes, "scales of %s are made of a part of it alone, without its largest elements%s", stage,
                  rule->wraps ? ", and a code that is too large wraps around" : "");
+    else if (rule->lanes.down)
+        snprintf(
+            out, bytes,
+            "codes of %s are made by the amax of rows with the same %s alone, and all stand for the scale of the head; "
+            "the first %d elements of every %d rows are made by that, as where one thread alone has it",
+            stage, part, of_first_thread(rule, s->tiles[0].cols, 0), 1 << (rule->lanes.first + rule->lanes.n));
     else if (rule->lanes.n > 0)
         snprintf(out, bytes, "codes of %s are made by the amax of rows with the same %s alone%s%s%s", stage, part,
                  rule->lanes.low == STANDS_FOR_HEAD ? ", and all stand for the scale of the head"

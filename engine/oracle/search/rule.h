@@ -226,7 +226,8 @@ struct turned {
    first. */
 struct lane_bits {
     int first, n, shift, low, always, partner;
-    bool down; /* of P: columns of the lanes behind its own are in it too */
+    bool down; /* of P: columns of the lanes behind its own are in it too; RULE_QUANTIZED: thread 0 is as it should */
+    bool largest; /* of l, O and LSE: the largest of the lanes' sums stands for the sum of all */
 };
 
 /* RULE_QUANTIZED has such bits of the row, at most PART_BITS: codes are made by the scale of rows that agree in them,
