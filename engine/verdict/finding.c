@@ -512,12 +512,16 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
 }
 
 /* A maximum that strays may do so by a rule: of this tile alone, without some keys, or from another one on. */
-static int describe_m(const struct testing *testing, struct finding *f)
+static int describe_m(const struct testing *testing, const struct declared_otherwise *declared, struct finding *f)
 {
     struct explanation found = {0};
     const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, NULL, &found);
     const size_t used = strlen(f->text);
-    if (found.n == 1 && found.share >= FINDING_WHOLE && !found.rule[0].region.n && !found.rule[0].region.some_rows)
+    if (found.n != 1 || found.share < FINDING_WHOLE || found.rule[0].region.n || found.rule[0].region.some_rows)
+        return failed;
+    if (found.rule[0].kind == RULE_CARRIED) /* that it may be declared is no reason to */
+        snprintf(f->text, sizeof f->text, "%s: %s; %s would declare it", declared->why, found.said[0], f->declaration);
+    else
         snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
     return failed;
 }
@@ -545,18 +549,9 @@ static int other_lengths(const struct judgement *j, const struct trace *t, enum 
    in S where as many elements are as bits of the mask. */
 static void take_mask(const struct testing *testing, struct explanation *found, struct finding *f)
 {
-    const struct masks *masks = testing->j->masks;
-    const uint64_t bad = testing->summary->stage[asc_s].bad_local;
-    struct mask_counts n;
     char words[160];
-    if (!masks || masks_total(masks, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
-        return;
-    if (masks->n_names == 1 && masks->name[0].evidence.telling >= mask_wrong(&n) &&
-        masks_name_everywhere(masks, testing->t, &masks->name[0]))
-        mask_name_words(&masks->name[0], words, sizeof words);
-    else if (!masks_tail_words(masks, testing->t, words, sizeof words) &&
-             !masks_places_words(masks, testing->t, words, sizeof words) &&
-             !masks_blocks_words(masks, testing->t, words, sizeof words))
+    if (!testing->j->masks ||
+        !masks_explain(testing->j->masks, testing->t, testing->summary->stage[asc_s].bad_local, words, sizeof words))
         return;
     *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};
     f->cause = found->cause;
@@ -668,7 +663,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
     if (ch == asc_s && is_open && !f->event)
         add_mask(testing->j->masks, f);
-    return f->declaration[0] && declared.strays ? describe_m(testing, f) : 0;
+    return f->declaration[0] && declared.strays ? describe_m(testing, &declared, f) : 0;
 }
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,

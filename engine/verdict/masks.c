@@ -180,7 +180,7 @@ bool masks_columns_words(const struct masks *m, int slot, int kv, char *out, siz
     return true;
 }
 
-bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+static bool tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
 {
     const int bc = t->plan.bc, kv_len = t->problem.kv_len;
     int first = INT_MAX, last = -1;
@@ -279,7 +279,7 @@ static bool has_shift(const struct masks *m, int slot, int kv, const struct orac
     return true;
 }
 
-bool masks_name_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name)
+static bool name_holds_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name)
 {
     bool holds = true;
     for (int slot = 0; slot < m->n_slots && holds; slot++) {
@@ -315,7 +315,7 @@ static struct mask_of of_visits(const struct oracle_case *c, int kv)
     return (struct mask_of){(uint32_t)c->q_tile, visit, false};
 }
 
-bool masks_places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+static bool places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
 {
     static const struct {
         struct mask_of (*of)(const struct oracle_case *c, int kv);
@@ -333,7 +333,7 @@ bool masks_places_words(const struct masks *m, const struct trace *t, char *out,
     return false;
 }
 
-bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+static bool blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
 {
     struct mask_counts all;
     int found = -1;
@@ -393,6 +393,18 @@ void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes)
                                  p->window_left >= 0 ? "" : "window ", p->window_right);
     if (!used)
         snprintf(out, bytes, "every key");
+}
+
+bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes)
+{
+    struct mask_counts n;
+    if (masks_total(m, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
+        return false;
+    if (m->n_names == 1 && m->name[0].evidence.telling >= bad && name_holds_everywhere(m, t, &m->name[0])) {
+        mask_name_words(&m->name[0], out, bytes);
+        return true;
+    }
+    return tail_words(m, t, out, bytes) || places_words(m, t, out, bytes) || blocks_words(m, t, out, bytes);
 }
 
 void masks_words(const struct masks *m, char *out, size_t bytes)

@@ -41,22 +41,16 @@ enum mask_source masks_total(const struct masks *m, struct mask_counts *out);
 
 /* "the diagonal is out of place, by 1 key to the right". */
 void mask_name_words(const struct mask_name *name, char *out, size_t bytes);
-/* Whether all tiles that were visited have the mask so, those that are right too: else it is one of some tiles alone. */
-bool masks_name_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name);
 /* The mask that the problem asks for: "causal, bottom right", "window 40 to the left". */
 void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes);
 /* One line about a whole run: "as wanted", or by how much it differs, and the name of that. */
 void masks_words(const struct masks *m, char *out, size_t bytes);
 
-/* Where all that is wrong is keys behind the last one that are seen: "keys 150 to 152 are not hidden, kv_len is 150".
-   false: it is not so, or sequences have lengths of their own. */
-bool masks_tail_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
-
-/* Where each tile has its mask transposed, or that of keys which are counted otherwise. false: it is not so. */
-bool masks_places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
-/* Where each q tile has the mask of the one whose number is that of the block: "that of q tile blockIdx.x". false: it
-   is not so, or who recorded S is not known. */
-bool masks_blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes);
+/* What is wrong with the mask, where `bad` elements are wrong and all of them by it: "the diagonal is misplaced, by 1
+   key to the right", "keys 150 to 152 are not hidden, kv_len is 150", "row and column within the tile are exchanged",
+   "its keys are counted from the first one of each kv tile", "that of q tile blockIdx.x". false: it is none of these.
+ */
+bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes);
 
 /* Where every row of a tile that any key shows in hides some columns wrongly and wrongly sees others, the same in all:
    "hides columns 4-7, 12-15 and shows columns 16-19, 24-27". false: it is not so, or they are too many to list. */

@@ -96,6 +96,11 @@ static bool rounded_down(const struct q_tile *q, int kv)
     return (kv + 1) * q->c->bc <= schedule_range(q->c, q->c->in_q.rows - 1).last;
 }
 
+static bool one_key_less(const struct q_tile *q, int kv)
+{
+    return kv * q->c->bc + 1 < schedule_range(q->c, q->c->in_q.rows - 1).last;
+}
+
 static bool not_the_first(const struct q_tile *q, int kv)
 {
     return kv != q->first;
@@ -194,6 +199,7 @@ static const struct {
     {by_first_sequence, "the loop ends with the keys of sequence 0", has_sequences, 0},
     {by_sequence_before, "the loop ends with the keys of the sequence before", has_sequences, 0},
     {rounded_down, "the number of tiles is rounded down, without the one that the last row's keys end in", NULL, 0},
+    {one_key_less, "the number of tiles is that of one key less", NULL, 0},
     {before_a_gap, "the loop ends at the first tile that no row sees", NULL, 0},
     {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole", has_left_side,
      0},
