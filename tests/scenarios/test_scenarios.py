@@ -17,8 +17,8 @@ import tap  # noqa: E402
 
 MOST = 8 * 512 * 512  # scores: sequences times heads times queries times keys
 # How many of a folder: a mistake takes a second or two, most of it the build.
-SAMPLED = {"bugs": 40, "blind": 4, "blind-60": 6, "hopper": 4}
-SAMPLED_ELSEWHERE = 2
+SAMPLED = {"bugs": 30, "blind": 4, "blind-60": 6, "hopper": 4}
+SAMPLED_ELSEWHERE = 1
 STAGES = ("q", "k", "v", "s", "m", "alpha", "p", "l", "u", "o", "lse")
 
 
