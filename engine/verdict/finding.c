@@ -223,8 +223,10 @@ void finding_explained(const struct finding *f, int shorter, char *out, size_t b
 {
     const struct cause_evidence *e = &f->evidence;
     if (f->explained[0]) {
-        snprintf(out, bytes, "%s: %s%s%s", channel_label(f->channel), cause_sentence(f->cause), shorter < 2 ? ": " : "",
-                 shorter < 2 ? f->explained : "");
+        const bool is_family = cause_is_family(f->cause);
+        snprintf(out, bytes, "%s: %s%s%s", channel_label(f->channel),
+                 shorter < 2 || !is_family ? cause_sentence(f->cause) : "", shorter < 2 ? ": " : "",
+                 shorter < 2 || is_family ? f->explained : "");
         return;
     }
     char of[48] = "", rounding[48] = "", detail[sizeof f->detail + 4] = "";

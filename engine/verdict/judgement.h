@@ -228,7 +228,7 @@ char *finding_reason(struct finding *f, size_t *bytes);
 /* What stands in the place of these words where no finding has any. */
 const char *findings_unknown(const struct judgement *j);
 /* Where a cause is known: what it explains, in one line. shorter: 1 without counts and detail, 2 without what rounding
-   explains as well. */
+   explains as well; of a rule its name alone, or of a family of them the rule alone. */
 void finding_explained(const struct finding *f, int shorter, char *out, size_t bytes);
 /* "kernel.m_policy = ASC_M_LAGGING; kernel.m_lag = 3;", "": it has none. */
 enum { FINDING_LINES_BYTES = CONVENTION_LINES * CONVENTION_LINE_BYTES };

@@ -320,9 +320,10 @@ static bool places_words(const struct masks *m, const struct trace *t, char *out
     static const struct {
         struct mask_of (*of)(const struct oracle_case *c, int kv);
         const char *words;
-    } places[] = {{turned, "row and column within the tile are exchanged"},
-                  {of_columns, "its keys are counted from the first one of each kv tile"},
-                  {of_visits, "its keys are counted from the kv tile that is visited first, in the order of visits%s"}};
+    } places[] = {
+        {turned, "the mask has row and column within the tile exchanged"},
+        {of_columns, "the mask counts its keys from the first one of each kv tile"},
+        {of_visits, "the mask counts its keys from the kv tile that is visited first, in the order of visits%s"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         if (all_have(m, t, places[i].of)) {
             const size_t n = strcspn(places[i].words, "%");
@@ -366,7 +367,7 @@ static bool blocks_words(const struct masks *m, const struct trace *t, char *out
         found = axis;
     }
     if (found >= 0)
-        snprintf(out, bytes, "that of q tile blockIdx.%c", "xyz"[found]);
+        snprintf(out, bytes, "the mask is that of q tile blockIdx.%c", "xyz"[found]);
     return found >= 0;
 }
 

@@ -47,8 +47,9 @@ void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes);
 void masks_words(const struct masks *m, char *out, size_t bytes);
 
 /* What is wrong with the mask, where `bad` elements are wrong and all of them by it: "the diagonal is misplaced, by 1
-   key to the right", "keys 150 to 152 are not hidden, kv_len is 150", "row and column within the tile are exchanged",
-   "its keys are counted from the first one of each kv tile", "that of q tile blockIdx.x". false: it is none of these.
+   key to the right", "keys 150 to 152 are not hidden, kv_len is 150", "the mask has row and column within the tile
+   exchanged", "its keys are counted from the first one of each kv tile", "the mask is that of q tile blockIdx.x".
+   false: it is none of these.
  */
 bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes);
 

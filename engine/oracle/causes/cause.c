@@ -57,6 +57,11 @@ int cause_is_declaration(enum cause c)
     return facts[c].kind == DECLARATION;
 }
 
+bool cause_is_family(enum cause c)
+{
+    return facts[c].kind == FAMILY;
+}
+
 int cause_is_other_tile(enum cause c)
 {
     return c == CAUSE_s_k_previous_tile || c == CAUSE_s_k_next_tile || c == CAUSE_u_v_previous_tile ||

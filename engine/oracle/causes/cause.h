@@ -13,7 +13,7 @@
 #include "engine/oracle/slot_walk.h"
 #include <math.h>
 
-enum cause_kind { MISTAKE, DECLARATION };
+enum cause_kind { MISTAKE, FAMILY, DECLARATION };
 
 struct candidate {
     const struct walk_tile *tile;

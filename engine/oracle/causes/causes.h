@@ -22,6 +22,7 @@ const char *cause_formula(enum cause c);  /* "scale² · q kᵀ" */
 enum asc_channel cause_channel(enum cause c);
 /* 1: no mistake of the kernel: its values are right under another convention than the declared one. */
 int cause_is_declaration(enum cause c);
+bool cause_is_family(enum cause c); /* its rule says more than its name does */
 /* 1: a product has met the K or V of a tile visited before, or of the next. */
 int cause_is_other_tile(enum cause c);
 int cause_from_name(const char *name); /* enum cause, or -1 */
