@@ -337,8 +337,9 @@ static inline __attribute__((always_inline)) void round_f16(vector_f32 *x, vecto
 }
 
 /* GCC keeps what a loop indexes in memory, unless it is told to unroll it. */
-#define EACH_ROW(r) _Pragma("GCC unroll 2") for (int r = 0; r < 2; r++) /* NOLINT(bugprone-macro-parentheses): a name  \
-                                                                         */
+#define EACH_ROW(r)                                                                                                    \
+    _Pragma("GCC unroll 2") for (int r = 0; r < 2; r++) /* NOLINT(bugprone-macro-parentheses): a name                  \
+                                                         */
 
 /* Two rows of A at a time, since each waits for its own last chunk. */
 static inline __attribute__((always_inline)) int strip_fast(const struct model *m, const struct strip *s,

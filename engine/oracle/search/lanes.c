@@ -106,7 +106,7 @@ static struct lane_sum exchange_lanes(const struct rule *rule, struct lane_sum *
     const int n = rule->lanes.n;
     for (int step = 0; step < n; step++) {
         const int bit = 1 << (rule->lanes.down ? n - 1 - step : step);
-        struct lane_sum next[LANES_MOST];
+        struct lane_sum next[LANES_MOST] = {{0}};
         for (int i = 0; i < 1 << n; i++) {
             const struct lane_sum a = of[i], b = of[i ^ bit];
             if (rule->lanes.largest) {

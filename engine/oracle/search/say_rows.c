@@ -104,6 +104,13 @@ static const char *head_count_words(const struct sample *s, bool of_batch)
     return "";
 }
 
+#define SIGN_OF_CODES                                                                                                  \
+    "the scales of %s have the other sign where their codes are 128 or more, scales of 2 and more, as where a code "   \
+    "that is taken with a sign is shifted to the exponent"
+#define SIGNED_CODES                                                                                                   \
+    "the codes of the scales of %s are taken with a sign: those of 128 and more, scales of 2 and more, become "        \
+    "2^(code - 383)"
+
 static void say_scale_reading(const char *operand, enum scale_reading reading, char *out, size_t bytes)
 {
     static const char *const words[SCALE_READINGS] = {
@@ -113,11 +120,8 @@ static void say_scale_reading(const char *operand, enum scale_reading reading, c
         [SCALE_AS_NUMBER] = "the bits of the scales of %s are read as whole numbers",
         [SCALE_BIAS_126] = "the scales of %s are read as 2^(code - 126), not 2^(code - 127)",
         [SCALE_BIAS_128] = "the scales of %s are read as 2^(code - 128), not 2^(code - 127)",
-        [SCALE_SIGN] =
-            "the scales of %s have the other sign where their codes are 128 or more, scales of 2 and more, as "
-            "where a code that is taken with a sign is shifted to the exponent",
-        [SCALE_SIGNED] = "the codes of the scales of %s are taken with a sign: those of 128 and more, scales of 2 and "
-                         "more, become 2^(code - 383)",
+        [SCALE_SIGN] = SIGN_OF_CODES,
+        [SCALE_SIGNED] = SIGNED_CODES,
         [SCALE_OF_BLOCK] = "%s is used without the scale of the tensor, with that of its block alone",
         [SCALE_OF_TENSOR] = "%s is used without the scale of its block, with that of the tensor alone",
         [SCALE_TENSOR_TWICE] = "%s gets the scale of the tensor twice",
