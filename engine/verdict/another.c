@@ -217,7 +217,7 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
         say_step(&l, out);
     const size_t used = strlen(out);
     if (used && found < bad)
-        snprintf(out + used, ANOTHER_BYTES - used, " (%d of %d q tiles)", found, bad);
+        snprintf(out + used, ANOTHER_BYTES - used, " (shown by %d of the %d q tiles that are wrong)", found, bad);
     for (int i = 0; i < l.n; i++)
         tile_detail_free(&l.of[i].detail);
     free(l.of);

@@ -2,6 +2,7 @@
 
 #include "engine/trace/writers.h"
 #include "engine/verdict/case.h"
+#include "engine/verdict/masks.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -402,17 +403,16 @@ static int check_second(struct explaining *e, struct explanation *out)
     return failed;
 }
 
-/* Keys beyond the last one are no part of the sample: where any of those is wrong too, nothing is said of elsewhere. */
+/* Keys beyond the last one are no part of the sample: where any of those is seen, nothing is said of elsewhere. */
 static void limit_pattern(const struct explaining *e, struct explanation *out)
 {
-    static const char elsewhere[] = ", and right elsewhere";
-    uint64_t bad = 0;
-    char *at = out->pattern ? strstr(out->text, elsewhere) : NULL;
-    for (int i = 0; i < e->n; i++)
-        for (int kv = 0; kv < kv_tiles(e); kv++)
-            bad += verdict_bad(&judgement_tile(e->j, (struct place){e->slots[i], kv, e->ch})->local);
-    if (at && bad > out->wrong)
+    char *at = out->pattern ? strstr(out->text, ", and right elsewhere") : NULL;
+    if (!out->pattern || e->ch != asc_s || !e->j->masks || !masks_shows_padding(e->j->masks, e->t))
+        return;
+    if (at)
         *at = '\0';
+    else
+        *out = (struct explanation){.tried = out->tried};
 }
 
 int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,

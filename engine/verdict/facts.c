@@ -76,7 +76,7 @@ static void tell_edge(const struct facts *to, const struct finding *f)
         if (f->cause == CAUSE_NONE && !finding_has_rule(f) && stage[a].local == STAGE_OK)
             tell(to, FACT_EDGE, &detail,
                  "%s%s and %s%s were right at their probes. Between there and probe %s they are read wrong, or "
-                 "overwritten, or the arithmetic is wrong",
+                 "overwritten, or the arithmetic is wrong or not done yet",
                  channel_label(a), sites[0], channel_label(b), sites[1], channel_name(f->channel));
         if (f->cause != CAUSE_NONE && cause_is_other_tile(f->cause))
             tell(to, FACT_EDGE, &detail,

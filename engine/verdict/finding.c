@@ -541,20 +541,21 @@ static bool is_laid_out(const struct trace *t)
     return t->problem.lie != ASC_CONTIGUOUS || t->problem.left_pad;
 }
 
-static int other_lengths(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out)
-{
-    (void)ch;
-    return lengths_words(j, t, out);
-}
-
 /* A search looks at keys that there are; a mask that goes wrong behind them is known by its bits. Nothing else is wrong
    in S where as many elements are as bits of the mask. */
 static void take_mask(const struct testing *testing, struct explanation *found, struct finding *f)
 {
-    char words[160];
-    if (!testing->j->masks ||
-        !masks_explain(testing->j->masks, testing->t, testing->summary->stage[asc_s].bad_local, words, sizeof words))
+    const struct masks *masks = testing->j->masks;
+    char words[240];
+    bool certain = true;
+    if (!masks ||
+        !masks_explain(masks, testing->t, testing->summary->stage[asc_s].bad_local, words, sizeof words, &certain))
         return;
+    if (found->n && !certain) {
+        const size_t used = strlen(found->text);
+        snprintf(found->text + used, sizeof found->text - used, ", or %s", words);
+        return;
+    }
     *found = (struct explanation){.cause = CAUSE_s_mask_moved, .share = 1};
     f->cause = found->cause;
     snprintf(found->text, sizeof found->text, "%s", words);
@@ -608,7 +609,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     f->follows = deals_otherwise(testing, ch);
     int failed = take_causes(testing, declarations_first(testing->summary, ch), f);
     if (f->cause == CAUSE_NONE && written && !f->output_right && ch <= asc_s)
-        failed |= take_address(testing, ch, ch == asc_s ? other_lengths : addresses_words, &found, f);
+        failed |= take_address(testing, ch, ch == asc_s ? lengths_words : addresses_words, &found, f);
     if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE && (!f->output_right || (written && ch == asc_m)) && !deals_otherwise(testing, ch)) {
@@ -651,6 +652,8 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     const struct trace_event *event = is_open ? judgement_event(testing->j, testing->t, ch, false) : NULL;
     if (is_open && !event && !found.n)
         event = judgement_event_of_read(testing->j, testing->t, ch, testing->scratch);
+    if (is_open && !event && !found.n && written)
+        event = reports_before_inputs(testing->t, ch);
     if (is_open && !event && !found.n)
         event = reports_of_cache(testing->t, ch, f->first.slot, f->first.kv * testing->t->plan.bc + f->row);
     f->event = event && event_is_mistake(event->kind) ? 1 + (int)(event - testing->t->info.events) : 0;

@@ -160,7 +160,7 @@ static bool same_ends(const struct asc_problem *p, enum lengths one, enum length
     return true;
 }
 
-int lengths_words(const struct judgement *j, const struct trace *t, char out[LENGTHS_BYTES])
+int lengths_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out)
 {
     const struct asc_problem *p = &t->problem;
     bool against[LENGTHS_COUNT] = {false};
@@ -180,7 +180,7 @@ int lengths_words(const struct judgement *j, const struct trace *t, char out[LEN
         look(t, &c, trace_slot_place(t, slot), against, &differs);
         slot_case_free(&c);
         for (int kv = 0; kv < j->kv_tiles; kv++)
-            bad += judgement_count(j, (struct place){slot, kv, asc_s}, false).bad;
+            bad += judgement_count(j, (struct place){slot, kv, ch}, false).bad;
     }
     size_t used = 0;
     int held = 0;

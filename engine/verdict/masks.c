@@ -216,10 +216,15 @@ struct mask_of {
     bool turned;
 };
 
-/* Whether a slot shows what that mask does, of a kv tile that is its to visit. *tells: it hides keys of it wrongly, or
-   wrongly does not, and one of the two masks hides some. */
+/* What speaks for a mask: a tile is wrong and has it; and the mask hides keys there, as more than a missing limit does.
+ */
+struct speaking {
+    bool wrong, hides;
+};
+
+/* Whether a slot shows what that mask does, of a kv tile that it has visited. */
 static bool has_mask_of(const struct masks *m, int slot, int kv, const struct oracle_case *own, struct mask_of of,
-                        bool *tells)
+                        struct speaking *tells)
 {
     const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
     const int cols = schedule_cols(own, kv);
@@ -234,18 +239,21 @@ static bool has_mask_of(const struct masks *m, int slot, int kv, const struct or
                    shown = wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : wanted;
         if (schedule_shows(&other, of.turned ? col : row, of.kv * own->bc + (of.turned ? row : col)) != shown)
             return false;
-        hides = hides || !shown || !wanted;
+        hides = hides || !shown;
     }
-    *tells = *tells || (hides && wrong && mask_wrong(&wrong->counts));
+    if (wrong && mask_wrong(&wrong->counts)) {
+        tells->wrong = true;
+        tells->hides = tells->hides || hides;
+    }
     return true;
 }
 
 /* Whether all tiles have the mask that `of` says of them. */
 static bool all_have(const struct masks *m, const struct trace *t,
-                     struct mask_of (*of)(const struct oracle_case *c, int kv))
+                     struct mask_of (*of)(const struct oracle_case *c, int kv), struct speaking *tells)
 {
     struct mask_counts all;
-    bool holds = masks_total(m, &all) != MASK_NOT_KNOWN && !all.unknown && !t->problem.mask_kind, tells = false;
+    bool holds = masks_total(m, &all) != MASK_NOT_KNOWN && !all.unknown && !t->problem.mask_kind;
     for (int slot = 0; slot < m->n_slots && holds; slot++) {
         struct slot_case c;
         if (m->source[slot] == MASK_NOT_KNOWN)
@@ -253,10 +261,10 @@ static bool all_have(const struct masks *m, const struct trace *t,
         if (slot_case_make(t, slot, &c) != 0)
             return false;
         for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-            holds = !schedule_sees(&c.c, kv) || has_mask_of(m, slot, kv, &c.c, of(&c.c, kv), &tells);
+            holds = !case_visited(t, slot, kv) || has_mask_of(m, slot, kv, &c.c, of(&c.c, kv), tells);
         slot_case_free(&c);
     }
-    return holds && tells;
+    return holds && tells->wrong;
 }
 
 /* Whether a tile shows what the shift would have it show: keys that there are. */
@@ -264,15 +272,18 @@ static bool has_shift(const struct masks *m, int slot, int kv, const struct orac
                       const struct mask_name *name)
 {
     const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
+    const bool of_tail =
+        name->shift == MASK_TAIL || name->shift == MASK_TAIL_LINE; /* all others are as they should be */
     for (int row = 0; row < c->in_q.rows; row++) {
-        struct key_range range;
-        if (!mask_shift_range(c, name->shift, name->by, row, &range))
+        struct key_range range = {0, 0};
+        if (!of_tail && !mask_shift_range(c, name->shift, name->by, row, &range))
             continue;
         for (int col = 0; col < schedule_cols(c, kv); col++) {
             const int key = kv * c->bc + col;
-            const bool shown =
-                wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : schedule_shows(c, row, key);
-            if (((key >= range.first && key < range.last) != (name->shift == MASK_INVERTED)) != shown)
+            const bool wanted = schedule_shows(c, row, key),
+                       shown = wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : wanted,
+                       in = (key >= range.first && key < range.last) != (name->shift == MASK_INVERTED);
+            if ((of_tail ? wanted : in) != shown)
                 return false;
         }
     }
@@ -315,23 +326,27 @@ static struct mask_of of_visits(const struct oracle_case *c, int kv)
     return (struct mask_of){(uint32_t)c->q_tile, visit, false};
 }
 
-static bool places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
+/* Those that hold, joined by "or". */
+static bool places_words(const struct masks *m, const struct trace *t, char *out, size_t bytes, bool *hides)
 {
     static const struct {
         struct mask_of (*of)(const struct oracle_case *c, int kv);
         const char *words;
+        bool by_split;
     } places[] = {
-        {turned, "the mask has row and column within the tile exchanged"},
-        {of_columns, "the mask counts its keys from the first one of each kv tile"},
-        {of_visits, "the mask counts its keys from the kv tile that is visited first, in the order of visits%s"}};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (all_have(m, t, places[i].of)) {
-            const size_t n = strcspn(places[i].words, "%");
-            snprintf(out, bytes, "%.*s%s", (int)n, places[i].words,
-                     places[i].words[n] && t->plan.kv_splits > 1 ? ", by each split for itself" : "");
-            return true;
-        }
-    return false;
+        {turned, "the mask has row and column within the tile exchanged", false},
+        {of_columns, "the mask counts its keys from the first one of each kv tile", false},
+        {of_visits, "the mask counts its keys from the kv tile that is visited first, in the order of visits", true}};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && used < bytes; i++) {
+        struct speaking tells = {false, false};
+        if (!all_have(m, t, places[i].of, &tells))
+            continue;
+        *hides = used ? *hides && tells.hides : tells.hides;
+        used += (size_t)snprintf(out + used, bytes - used, "%s%s%s", used ? ", or " : "", places[i].words,
+                                 places[i].by_split && t->plan.kv_splits > 1 ? ", by each split for itself" : "");
+    }
+    return used > 0;
 }
 
 static bool blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
@@ -352,11 +367,11 @@ static bool blocks_words(const struct masks *m, const struct trace *t, char *out
                 return false;
             for (int kv = 0; kv < m->kv_tiles && holds; kv++)
                 if (schedule_sees(&c.c, kv)) {
-                    bool tells = false;
+                    struct speaking tells = {false, false};
                     holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
                             has_mask_of(m, slot, kv, &c.c, (struct mask_of){w.block[axis], kv, false}, &tells);
-                    differ = differ || (tells && told >= 0 && told != w.block[axis]);
-                    told = tells ? w.block[axis] : told;
+                    differ = differ || (tells.hides && told >= 0 && told != w.block[axis]);
+                    told = tells.hides ? w.block[axis] : told;
                 }
             slot_case_free(&c);
         }
@@ -396,16 +411,32 @@ void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes)
         snprintf(out, bytes, "every key");
 }
 
-bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes)
+bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes, bool *certain)
 {
     struct mask_counts n;
+    *certain = true;
     if (masks_total(m, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
         return false;
-    if (m->n_names == 1 && m->name[0].evidence.telling >= bad && name_holds_everywhere(m, t, &m->name[0])) {
+    const struct mask_evidence *e = &m->name[0].evidence;
+    if (m->n_names == 1 && e->explained == e->elements && name_holds_everywhere(m, t, &m->name[0])) {
         mask_name_words(&m->name[0], out, bytes);
         return true;
     }
-    return tail_words(m, t, out, bytes) || places_words(m, t, out, bytes) || blocks_words(m, t, out, bytes);
+    return tail_words(m, t, out, bytes) || places_words(m, t, out, bytes, certain) || blocks_words(m, t, out, bytes);
+}
+
+bool masks_shows_padding(const struct masks *m, const struct trace *t)
+{
+    for (int i = 0; i < m->n_slots * m->kv_tiles; i++) {
+        const struct mask_tile *tile = m->wrong[i / m->kv_tiles] ? &m->wrong[i / m->kv_tiles][i % m->kv_tiles] : NULL;
+        const int batch = trace_slot_place(t, i / m->kv_tiles)[0];
+        const int keys = asc_kv_len(&t->problem, batch) - i % m->kv_tiles * t->plan.bc;
+        for (int row = 0; tile && row < tile->rows; row++)
+            for (int col = keys > 0 ? keys : 0; col < tile->cols; col++)
+                if (mask_bit(tile, tile->applied, row, col))
+                    return true;
+    }
+    return false;
 }
 
 void masks_words(const struct masks *m, char *out, size_t bytes)

@@ -47,11 +47,13 @@ void mask_wanted_words(const struct asc_problem *p, char *out, size_t bytes);
 void masks_words(const struct masks *m, char *out, size_t bytes);
 
 /* What is wrong with the mask, where `bad` elements are wrong and all of them by it: "the diagonal is misplaced, by 1
-   key to the right", "keys 150 to 152 are not hidden, kv_len is 150", "the mask has row and column within the tile
-   exchanged", "its keys are counted from the first one of each kv tile", "the mask is that of q tile blockIdx.x".
-   false: it is none of these.
- */
-bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes);
+   key to the right", "keys 150 to 152 are not hidden, kv_len is 150", "the mask counts its keys from the first one of
+   each kv tile", "the mask is that of q tile blockIdx.x". *certain: else that is not told from a limit that is missing
+   in some tiles. false: it is none of these. */
+bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, char *out, size_t bytes, bool *certain);
+
+/* Whether keys behind the last one are seen anywhere. */
+bool masks_shows_padding(const struct masks *m, const struct trace *t);
 
 /* Where every row of a tile that any key shows in hides some columns wrongly and wrongly sees others, the same in all:
    "hides columns 4-7, 12-15 and shows columns 16-19, 24-27". false: it is not so, or they are too many to list. */

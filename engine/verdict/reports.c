@@ -162,8 +162,8 @@ static bool loads_first_input(const struct trace *t, enum asc_channel ch, const 
     return loads;
 }
 
-/* Whether it came before anything was recorded, in a thread that had no tile yet: as in a kernel that runs first and
-   makes the inputs of the one with the probes. Then it may spoil any of them. */
+/* Whether it stands before all probes, in a thread that has recorded nothing: as in a kernel that runs first and makes
+   the inputs of the one with the probes. Then it may spoil any of them. */
 static bool precedes_inputs(const struct trace *t, enum asc_channel ch, const struct trace_event *e)
 {
     const struct event_place sides[] = {event_call(e), event_other_call(e)};
@@ -375,7 +375,7 @@ static bool says_more(const struct trace *t, enum asc_channel ch, const struct t
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal)
 {
-    const struct trace_event *best = NULL, *two_values = NULL, *of_bytes = NULL, *of_copy = NULL, *before = NULL;
+    const struct trace_event *best = NULL, *two_values = NULL, *of_bytes = NULL, *of_copy = NULL;
     for (size_t i = 0; i < t->info.n_events; i++) {
         const struct trace_event *e = &t->info.events[i];
         const bool mistake = event_is_mistake(e->kind);
@@ -396,8 +396,6 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
         }
         if (!made_of(ch) && bytes == BYTES_OWN && says_more(t, ch, e, of_bytes))
             of_bytes = e;
-        if (precedes_inputs(t, ch, e) && says_more(t, ch, e, before))
-            before = e;
         /* The copy into an array may as well spoil what is read of the one whose place it takes. */
         const int further =
             is_copy && of_copy ? lines_before(t, ch, event_call(e)) - lines_before(t, ch, event_call(of_copy)) : 0;
@@ -406,7 +404,18 @@ const struct trace_event *reports_between(const struct trace *t, enum asc_channe
     }
     if (best && (bytes_of(t, best, ch) != BYTES_OTHERS || !(two_values || of_bytes || of_copy)))
         return reason_of(t, best);
-    return two_values ? reason_of(t, two_values) : of_bytes ? reason_of(t, of_bytes) : of_copy ? of_copy : before;
+    return two_values ? reason_of(t, two_values) : of_bytes ? reason_of(t, of_bytes) : of_copy;
+}
+
+const struct trace_event *reports_before_inputs(const struct trace *t, enum asc_channel ch)
+{
+    const struct trace_event *best = NULL;
+    for (size_t i = 0; i < t->info.n_events; i++) {
+        const struct trace_event *e = &t->info.events[i];
+        if (precedes_inputs(t, ch, e) && says_more(t, ch, e, best))
+            best = e;
+    }
+    return best;
 }
 
 const struct trace_event *reports_in_slots(const struct trace *t, enum asc_channel ch,

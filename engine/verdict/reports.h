@@ -33,6 +33,8 @@ void event_reason(const struct trace_event *e, char *out, size_t bytes);
    slot. The mistake first, then the earlier line; NULL: none. */
 const struct trace_event *reports_between(const struct trace *t, enum asc_channel ch,
                                           bool (*in_slot)(const void *ctx, int slot), const void *ctx, bool unreal);
+/* What may have spoiled an input before it was loaded, where nothing else is known: NULL: nothing. */
+const struct trace_event *reports_before_inputs(const struct trace *t, enum asc_channel ch);
 /* One that orders of threads may bring out, in a slot where the channel is bad: an unfinished copy or a race rather
  * than another. NULL: none.
  */

@@ -287,7 +287,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20aj", "what that showed"), ("blind-20ak", "its false detail, mended"),
          ("blind-20al", "what that showed"), ("blind-20am", "nothing: the same program"),
          ("blind-20an", "what both showed"), ("blind-20ao", "what that showed"),
-         ("blind-20ap", "what that showed"), ("blind-20aq", "nothing: the same program"))
+         ("blind-20ap", "what that showed"), ("blind-20aq", "nothing: the same program"),
+         ("blind-20ar", "what both showed"))
 
 
 def fresh():

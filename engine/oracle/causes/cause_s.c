@@ -171,7 +171,7 @@ static bool rows_differ(const struct matrix *padding, double masked)
 static bool halves_of_rows(const struct matrix *padding, double masked, char *out, size_t bytes)
 {
     const int rows = padding->rows;
-    for (int n = 2; n <= rows; n *= 2)
+    for (int n = 4; 2 * n <= rows; n *= 2) /* one edge alone may be a diagonal's */
         for (int upper = 0; upper < 2; upper++) {
             const int first = upper ? n / 2 : 0;
             bool holds = true, any = false;

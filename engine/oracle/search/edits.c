@@ -1,6 +1,6 @@
 /* Rules of edits. RULE_OPERAND: the formula's operand is rounded, cut off at a limit, or moved. RULE_SCORE: what joins
-   a score beside the product does so otherwise: soft cap, attention bias, ALiBi. What each gives, who proposes it, and
-   its words. */
+   a score beside the product does so otherwise: soft cap, attention bias, ALiBi. What each gives, and the words
+   of RULE_SCORE. */
 #include "engine/oracle/search/rule.h"
 
 #include "engine/oracle/bias.h"

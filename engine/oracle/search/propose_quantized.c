@@ -16,12 +16,13 @@ static void propose_parts(struct search *search, struct rule rule, int rows)
     for (int n = 1; n <= PART_BITS; n++)
         for (int first = 0; 1 << (first + n) <= rows && first < 8; first++)
             for (int low = 0; low <= STANDS_FOR_HEAD; low++) {
+                const int cols = search->sample->tiles[0].cols, of_lane = (cols << first) / 32;
                 rule.lanes = (struct lane_bits){.first = first, .n = n, .low = low};
                 rule.cost = 10 + n;
                 if (rule_is_hopeless(search, &rule))
                     continue;
                 rule_try(search, &rule);
-                rule.lanes.down = low == STANDS_FOR_HEAD;
+                rule.lanes.down = low == STANDS_FOR_HEAD && of_lane > 0 && of_lane <= cols;
                 if (rule.lanes.down)
                     rule_try(search, &rule);
             }

@@ -271,7 +271,7 @@ static void propose_items(struct search *search)
     if (search->items.n)
         try_merged_maps(search, rule, 4, &(struct map){.kind = MAP_FIXED}, 1);
     rule.by_block = false;
-    for (int of = 0; of < splits && splits <= FEW; of++)
+    for (int of = 0; of < splits && splits > 2 && splits <= FEW; of++) /* of two it is one of those above */
         for (int from = 0; from < splits; from++)
             if (from != of)
                 try_merged_maps(search, rule, log2(FEW * FEW), &(struct map){.kind = MAP_ONE, .a = of, .b = from}, 1);

@@ -408,7 +408,7 @@ static void propose_weight(struct search *search)
     rule.cost = 2 + map_fit(pairs, n, count, &rule.map);
     if (rule.cost < INFINITY && rule.map.kind == MAP_BITS)
         rule_try(search, &rule);
-    if (search->best.kind == RULE_NONE) { /* a map that meets what was drawn may meet nothing else */
+    if (!search_is_settled(search)) { /* a map that meets what was drawn may meet nothing else */
         propose_pitch(search, rule, pairs, n);
         propose_exchanges(search, rule);
     }

@@ -184,7 +184,7 @@ static int pairs_least(const struct rule *rule, const struct weighing *w)
         (rule->kind == RULE_CONSTANT && w->masked == w->in))
         return 0;
     /* Of 16 codes a reading may concern two, under few scales of e8m0. */
-    if (rule->kind == RULE_HALF || (rule->kind == RULE_SCALE && rule->scale_reading != SCALE_AS_IT_IS))
+    if (rule->kind == RULE_HALF || rule->scale_reading == SCALE_SIGN || rule->scale_reading == SCALE_SIGNED)
         return PAIRS_OF_HALVES;
     /* It has nothing that could be fitted; of m, a maximum, it shows in the rows alone whose old one is the larger. */
     if (rule->kind == RULE_CARRIED)

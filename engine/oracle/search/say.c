@@ -204,7 +204,8 @@ static void say_operand(const struct sample *s, const struct rule *rule, char *o
     char way[32] = "", number[160], rounded[48], as[112] = "", which[96] = "", part[128] = "";
     if (rule->of_terms) {
         say_summed(s, &rule->keys, which, sizeof which);
-        snprintf(part, sizeof part, " of %s%s", which, s->channel == asc_s ? "" : " of every tile");
+        snprintf(part, sizeof part, " of %s%s", which,
+                 s->channel == asc_s || rule->region.n > 0 ? "" : " of every tile");
     }
     constant_say(s->tiles[0].c, rule->weight, number, sizeof number);
     if (rule->weight != 1)

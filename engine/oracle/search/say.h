@@ -10,9 +10,9 @@ struct noun {
     const char *one, *many, *letter;
 };
 void say_condition(const struct term *t, const struct noun *noun, char *out, size_t bytes);
-/* Of the elements of ch. */
 /* Of what a stage sums, the keys or the elements of Q and K, those that the condition holds of. */
 void say_summed(const struct sample *s, const struct term *of, char *out, size_t bytes);
+/* Of the elements of ch. */
 void say_term(const struct sample *s, enum asc_channel ch, const struct term *t, char *out, size_t bytes);
 /* Whether any head of the sample has more rows than a tile: keys, or queries. */
 bool say_several_tiles(const struct sample *s, bool of_keys);
