@@ -121,7 +121,12 @@ static void on_float(int code, ucontext_t *context)
         return;
     }
     simt_tls.fault = context_pc(context);
-    if (code == FPE_FLTINV)
+    const bool multiplies = w->multiplying && w->wgmmas[simt_tls.self - w->fiber].n > 0;
+    if (code == FPE_FLTINV && multiplies)
+        report_raise(EVENT_FP_INVALID, false, NULL, 0, NULL,
+                     "invalid operation: it reads a register of a wgmma that is not waited for, or is one by itself "
+                     "(0/0, inf - inf, 0 * inf, a NaN that is compared, or read from uninitialized memory)");
+    else if (code == FPE_FLTINV)
         report_raise(EVENT_FP_INVALID, false, NULL, 0, NULL,
                      "invalid operation (0/0, inf - inf, 0 * inf, or a NaN that is compared, or read from "
                      "uninitialized memory)");

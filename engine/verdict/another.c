@@ -28,13 +28,14 @@ struct looking {
     int n;
 };
 
-/* Whether each value of it is the one that is wanted there; more than half have to be numbers that differ. */
+/* Whether each value of it is the one that is wanted there, of rows that both have; more than half have to be numbers
+   that differ. */
 static bool holds(const struct looking *l, const struct looked_at *it, const struct looked_at *other)
 {
     const struct tile_detail *got = &it->detail, *want = &other->detail;
-    const int n = got->rows * got->cols;
+    const int rows = got->rows < want->rows ? got->rows : want->rows, n = rows * got->cols;
     int told = 0;
-    if (got->cols != want->cols || got->rows != want->rows)
+    if (got->cols != want->cols || 2 * rows < got->rows)
         return false;
     for (int i = 0; i < n; i++) {
         if (!element_within(l->type, got->got[i], want->want_global[i], want->bound_global[i]))

@@ -288,7 +288,8 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20al", "what that showed"), ("blind-20am", "nothing: the same program"),
          ("blind-20an", "what both showed"), ("blind-20ao", "what that showed"),
          ("blind-20ap", "what that showed"), ("blind-20aq", "nothing: the same program"),
-         ("blind-20ar", "what both showed"), ("blind-20as", "nothing: the same program"))
+         ("blind-20ar", "what both showed"), ("blind-20as", "nothing: the same program"),
+         ("blind-20at", "what both showed, and a review"))
 
 
 def fresh():

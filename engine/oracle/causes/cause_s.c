@@ -203,8 +203,9 @@ static void padding_describe(const struct oracle_case *c, enum cause cause, doub
     const bool by_halves = differ && halves_of_rows(&padding[last], masked, rows, sizeof rows);
     const char *most = differ && !by_halves ? "up to " : "";
     (void)value;
-    if (seen > 0 && seen < keys)
-        snprintf(text, bytes, "%s%d of %d keys%s, kv_len %d", most, seen, keys, rows, c->kv_len);
+    if (seen > 0 && seen < keys) /* rows of another q tile may see more */
+        snprintf(text, bytes, "%s%d of %d keys%s in q tile %d, kv_len %d", most, seen, keys, rows, c->q_tile,
+                 c->kv_len);
     else
         snprintf(text, bytes, "%s%d key%s%s, kv_len %d", most, keys, keys == 1 ? "" : "s", rows, c->kv_len);
     if (differ && !by_halves)

@@ -41,6 +41,7 @@ void propose_paired(struct search *search);
 void propose_pieces(struct search *search, enum asc_channel operand);
 void propose_elements(struct search *search, enum asc_channel operand);
 void propose_usual(struct search *search, enum asc_channel operand);
+void propose_checkered(struct search *search, enum asc_channel operand);
 
 /* Of Q, K and S where there is RoPE: turned otherwise than by their positions. */
 void propose_rope(struct search *search);

@@ -301,3 +301,25 @@ void propose_usual(struct search *search, enum asc_channel operand)
         rule_try(search, &place);
     }
 }
+
+/* Neighbors of Q, K or V that are exchanged where a bit of the row and one of the column differ, as lanes do that ask
+   for another bit of their number than the one they mean. */
+void propose_checkered(struct search *search, enum asc_channel operand)
+{
+    const struct oracle_case *c = search->sample->tiles[0].c;
+    struct rule rule = rule_new(RULE_ROWS);
+    const int cols = map_bits_for(oracle_dim(c, operand)), rows = map_bits_for(operand == asc_q ? c->br : c->bc);
+    if (1 << cols != oracle_dim(c, operand) || rows + cols > MAP_BIT_COUNT)
+        return;
+    rule.rows.operand = rule.rows.tensor = operand;
+    rule.rows.span = 1;
+    rule.cost = 4 + log2(cols * cols * rows);
+    for (int i = 0; i < cols; i++)
+        for (int k = 0; k < cols; k++)
+            for (int j = 0; j < rows; j++) {
+                rule.map = map_of_bits(rows + cols);
+                rule.map.row[i] |= 1u << k | 1u << (cols + j);
+                if (k != i && !rule_is_hopeless(search, &rule))
+                    rule_try(search, &rule);
+            }
+}

@@ -556,6 +556,8 @@ void propose_rows(struct search *search)
             propose_usual(search, stage);
         if (search->best.kind == RULE_NONE)
             propose_summed(search, stage);
+        if (search->best.kind == RULE_NONE)
+            propose_checkered(search, stage);
     } else if (stage == asc_s) {
         propose_seen(search);
         propose_transposed(search, asc_k);
