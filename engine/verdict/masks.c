@@ -248,49 +248,11 @@ static bool has_mask_of(const struct masks *m, int slot, int kv, const struct or
     return true;
 }
 
-/* Whether all tiles have the mask that `of` says of them. */
-static bool all_have(const struct masks *m, const struct trace *t,
-                     struct mask_of (*of)(const struct oracle_case *c, int kv), struct speaking *tells)
-{
-    struct mask_counts all;
-    bool holds = masks_total(m, &all) != MASK_NOT_KNOWN && !all.unknown && !t->problem.mask_kind;
-    for (int slot = 0; slot < m->n_slots && holds; slot++) {
-        struct slot_case c;
-        if (m->source[slot] == MASK_NOT_KNOWN)
-            continue;
-        if (slot_case_make(t, slot, &c) != 0)
-            return false;
-        for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-            holds = !case_visited(t, slot, kv) || has_mask_of(m, slot, kv, &c.c, of(&c.c, kv), tells);
-        slot_case_free(&c);
-    }
-    return holds && tells->wrong;
-}
-
-/* Whether a tile shows what the shift would have it show: keys that there are. */
-static bool has_shift(const struct masks *m, int slot, int kv, const struct oracle_case *c,
-                      const struct mask_name *name)
-{
-    const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
-    const bool of_tail =
-        name->shift == MASK_TAIL || name->shift == MASK_TAIL_LINE; /* all others are as they should be */
-    for (int row = 0; row < c->in_q.rows; row++) {
-        struct key_range range = {0, 0};
-        if (!of_tail && !mask_shift_range(c, name->shift, name->by, row, &range))
-            continue;
-        for (int col = 0; col < schedule_cols(c, kv); col++) {
-            const int key = kv * c->bc + col;
-            const bool wanted = schedule_shows(c, row, key),
-                       shown = wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : wanted,
-                       in = (key >= range.first && key < range.last) != (name->shift == MASK_INVERTED);
-            if ((of_tail ? wanted : in) != shown)
-                return false;
-        }
-    }
-    return true;
-}
-
-static bool name_holds_everywhere(const struct masks *m, const struct trace *t, const struct mask_name *name)
+/* Whether something holds of each tile that was visited. */
+static bool holds_of_all(const struct masks *m, const struct trace *t,
+                         bool (*holds_of)(const struct masks *m, int slot, int kv, const struct oracle_case *c,
+                                          void *ctx),
+                         void *ctx)
 {
     bool holds = true;
     for (int slot = 0; slot < m->n_slots && holds; slot++) {
@@ -300,10 +262,42 @@ static bool name_holds_everywhere(const struct masks *m, const struct trace *t, 
         if (slot_case_make(t, slot, &c) != 0)
             return false;
         for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-            holds = !case_visited(t, slot, kv) || has_shift(m, slot, kv, &c.c, name);
+            holds = !case_visited(t, slot, kv) || holds_of(m, slot, kv, &c.c, ctx);
         slot_case_free(&c);
     }
     return holds;
+}
+
+/* Whether a tile shows of the keys that there are what the shift, if it moves anything in a row, would have it show. */
+static bool has_shift(const struct masks *m, int slot, int kv, const struct oracle_case *c, void *ctx)
+{
+    const struct mask_name *name = ctx;
+    const struct mask_tile *wrong = m->wrong[slot] ? &m->wrong[slot][kv] : NULL;
+    const bool of_tail = name->shift == MASK_TAIL || name->shift == MASK_TAIL_LINE;
+    for (int row = 0; row < c->in_q.rows; row++) {
+        struct key_range range = {0, 0};
+        const bool moves = !of_tail && mask_shift_range(c, name->shift, name->by, row, &range);
+        for (int col = 0; col < schedule_cols(c, kv); col++) {
+            const int key = kv * c->bc + col;
+            const bool wanted = schedule_shows(c, row, key),
+                       shown = wrong && wrong->rows ? mask_bit(wrong, wrong->applied, row, col) : wanted,
+                       in = (key >= range.first && key < range.last) != (name->shift == MASK_INVERTED);
+            if ((moves ? in : wanted) != shown)
+                return false;
+        }
+    }
+    return true;
+}
+
+struct mask_of_tiles {
+    struct mask_of (*of)(const struct oracle_case *c, int kv);
+    struct speaking tells;
+};
+
+static bool has_mask_of_tile(const struct masks *m, int slot, int kv, const struct oracle_case *c, void *ctx)
+{
+    struct mask_of_tiles *tiles = ctx;
+    return has_mask_of(m, slot, kv, c, tiles->of(c, kv), &tiles->tells);
 }
 
 static struct mask_of turned(const struct oracle_case *c, int kv)
@@ -337,12 +331,15 @@ static bool places_words(const struct masks *m, const struct trace *t, char *out
         {turned, "the mask has row and column within the tile exchanged", false},
         {of_columns, "the mask counts its keys from the first one of each kv tile", false},
         {of_visits, "the mask counts its keys from the kv tile that is visited first, in the order of visits", true}};
+    struct mask_counts all;
     size_t used = 0;
+    if (masks_total(m, &all) == MASK_NOT_KNOWN || all.unknown || t->problem.mask_kind)
+        return false;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && used < bytes; i++) {
-        struct speaking tells = {false, false};
-        if (!all_have(m, t, places[i].of, &tells))
+        struct mask_of_tiles tiles = {places[i].of, {false, false}};
+        if (!holds_of_all(m, t, has_mask_of_tile, &tiles) || !tiles.tells.wrong)
             continue;
-        *hides = used ? *hides && tells.hides : tells.hides;
+        *hides = used ? *hides && tiles.tells.hides : tiles.tells.hides;
         used += (size_t)snprintf(out + used, bytes - used, "%s%s%s", used ? ", or " : "", places[i].words,
                                  places[i].by_split && t->plan.kv_splits > 1 ? ", by each split for itself" : "");
     }
@@ -417,12 +414,14 @@ bool masks_explain(const struct masks *m, const struct trace *t, uint64_t bad, c
     *certain = true;
     if (masks_total(m, &n) == MASK_NOT_KNOWN || mask_wrong(&n) != bad)
         return false;
-    const struct mask_evidence *e = &m->name[0].evidence;
-    if (m->n_names == 1 && e->explained == e->elements && name_holds_everywhere(m, t, &m->name[0])) {
-        mask_name_words(&m->name[0], out, bytes);
+    struct mask_name name = m->name[0];
+    if (tail_words(m, t, out, bytes))
+        return true;
+    if (m->n_names == 1 && name.evidence.explained == name.evidence.elements && holds_of_all(m, t, has_shift, &name)) {
+        mask_name_words(&name, out, bytes);
         return true;
     }
-    return tail_words(m, t, out, bytes) || places_words(m, t, out, bytes, certain) || blocks_words(m, t, out, bytes);
+    return places_words(m, t, out, bytes, certain) || blocks_words(m, t, out, bytes);
 }
 
 bool masks_shows_padding(const struct masks *m, const struct trace *t)
