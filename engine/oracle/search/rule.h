@@ -226,7 +226,7 @@ struct turned {
    first. */
 struct lane_bits {
     int first, n, shift, low, always, partner;
-    bool down; /* of P: columns of the lanes behind its own are in it too; RULE_QUANTIZED: thread 0 has the head's */
+    bool down;    /* of P: columns of the lanes behind its own are in it too; RULE_QUANTIZED: thread 0 has the head's */
     bool largest; /* of l, O and LSE: the largest of the lanes' sums stands for the sum of all */
 };
 
