@@ -551,7 +551,7 @@ static void take_mask(const struct testing *testing, struct explanation *found, 
     if (!masks ||
         !masks_explain(masks, testing->t, testing->summary->stage[asc_s].bad_local, words, sizeof words, &certain))
         return;
-    if (found->n && !certain) {
+    if (found->n && !certain && found->share >= FINDING_WHOLE) {
         const size_t used = strlen(found->text);
         snprintf(found->text + used, sizeof found->text - used, ", or %s", words);
         return;
@@ -570,7 +570,8 @@ static int take_address(const struct testing *testing, enum asc_channel ch,
                                     [asc_k] = CAUSE_k_address,
                                     [asc_v] = CAUSE_v_address,
                                     [asc_s] = CAUSE_s_other_lengths};
-    char text[ADDRESS_BYTES] = "";
+    char text[LENGTHS_BYTES] = "";
+    _Static_assert((int)LENGTHS_BYTES >= (int)ADDRESS_BYTES, "room for what either says");
     const int failed = look(testing->j, testing->t, ch, text);
     if (failed || !text[0])
         return failed;

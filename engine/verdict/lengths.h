@@ -7,7 +7,8 @@
 enum { LENGTHS_BYTES = 360 };
 
 /* "the kv_len of the longest sequence, 200": the key behind the last one that a row sees has to follow
-   from that in every row of the slots that are looked at. "": it follows from none that was tried. -1 without memory.
+   from that in every row of the slots that are looked at. "": it follows from none that was tried. out:
+   [LENGTHS_BYTES]. ch: asc_s. -1 without memory.
  */
 int lengths_words(const struct judgement *j, const struct trace *t, enum asc_channel ch, char *out);
 
