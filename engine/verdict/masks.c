@@ -346,6 +346,29 @@ static bool places_words(const struct masks *m, const struct trace *t, char *out
     return used > 0;
 }
 
+/* Tiles with the mask of the q tile that the recording block's number is, along one axis; and whether two of them that
+   tell have different numbers. */
+struct mask_of_blocks {
+    const struct trace *t;
+    int axis;
+    int64_t told; /* the number in a tile that tells; -1: in none so far */
+    bool differ;
+};
+
+static bool has_mask_of_block(const struct masks *m, int slot, int kv, const struct oracle_case *c, void *ctx)
+{
+    struct mask_of_blocks *blocks = ctx;
+    struct speaking tells = {false, false};
+    struct trace_writer w;
+    if (!trace_writer(blocks->t, asc_s, slot, kv, 0, 0, &w) || w.blocks)
+        return false;
+    const uint32_t number = w.block[blocks->axis];
+    const bool has = has_mask_of(m, slot, kv, c, (struct mask_of){number, kv, false}, &tells);
+    blocks->differ = blocks->differ || (tells.hides && blocks->told >= 0 && blocks->told != number);
+    blocks->told = tells.hides ? number : blocks->told;
+    return has;
+}
+
 static bool blocks_words(const struct masks *m, const struct trace *t, char *out, size_t bytes)
 {
     struct mask_counts all;
@@ -353,26 +376,8 @@ static bool blocks_words(const struct masks *m, const struct trace *t, char *out
     if (masks_total(m, &all) == MASK_NOT_KNOWN || all.unknown || t->problem.mask_kind)
         return false;
     for (int axis = 0; axis < 3; axis++) {
-        bool holds = true, differ = false;
-        int64_t told = -1; /* the block's number in a tile that tells */
-        for (int slot = 0; slot < m->n_slots && holds; slot++) {
-            struct slot_case c;
-            struct trace_writer w;
-            if (m->source[slot] == MASK_NOT_KNOWN)
-                continue;
-            if (slot_case_make(t, slot, &c) != 0)
-                return false;
-            for (int kv = 0; kv < m->kv_tiles && holds; kv++)
-                if (schedule_sees(&c.c, kv)) {
-                    struct speaking tells = {false, false};
-                    holds = trace_writer(t, asc_s, slot, kv, 0, 0, &w) && !w.blocks &&
-                            has_mask_of(m, slot, kv, &c.c, (struct mask_of){w.block[axis], kv, false}, &tells);
-                    differ = differ || (tells.hides && told >= 0 && told != w.block[axis]);
-                    told = tells.hides ? w.block[axis] : told;
-                }
-            slot_case_free(&c);
-        }
-        if (!holds || !differ)
+        struct mask_of_blocks blocks = {t, axis, -1, false};
+        if (!holds_of_all(m, t, has_mask_of_block, &blocks) || !blocks.differ)
             continue;
         if (found >= 0) /* two numbers that say the same are none */
             return false;
