@@ -138,11 +138,11 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     /* P as it was recorded: what is rounded has not been rounded to the declared type before. */
     const struct operand from =
         of == asc_p && rule->type != DTYPE_COUNT && (!rule->reads || rule->cuts) ? t->x.of[asc_p] : *it;
-    const int terms = of == asc_p ? t->x.cols : (int)oracle_dim(t->c, of), keys = of == asc_v ? terms : 1;
+    const int line = of == asc_p ? t->x.cols : (int)oracle_dim(t->c, of);
     for (size_t i = 0; i < values_of(t, of); i++) {
         double v = rule->factor * from.value[i] + rule->plus;
         const double loose = from.loose[i];
-        if (rule->of_terms && !term_holds(&rule->keys, of == asc_v ? (int)i / keys : (int)i % terms)) {
+        if (rule->of_terms && !term_holds(&rule->keys, of == asc_v ? (int)i / line : (int)i % line)) {
             search->operand[i] = it->value[i];
             search->loose[i] = it->loose[i];
             continue;
@@ -168,7 +168,7 @@ bool operand_forward(struct search *search, const struct rule *rule, const struc
     search_formula(search, t, &x, want, bound);
     /* What is beyond the type's numbers stays infinite, divided by l: a formula of operands says nothing of it. */
     for (size_t i = 0; i < values_of(t, of) && stage == asc_o && of == asc_u; i++)
-        if (isinf(search->operand[i])) {
+        if (isinf(search->operand[i]) && isfinite(from.value[i])) {
             want[i] = search->operand[i];
             bound[i] = 0;
         }

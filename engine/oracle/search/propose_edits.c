@@ -156,7 +156,8 @@ static void propose_read_parts(struct search *search, struct rule rule)
         for (int way = 0; way < 4; way++) {
             rule.cuts = way & 1;
             rule.keys = (struct term){.condition = way & 2 ? UPPER : LOWER, .a = of};
-            rule_try(search, &rule);
+            if (gives_wrong_ones(search, &rule))
+                rule_try(search, &rule);
         }
 }
 
