@@ -10,10 +10,11 @@
 
 /* nvcc knows <<<>>>; the CPU executor, under which tests run this, is called. */
 #ifdef SIMT_KEYWORDS_H
-#define LAUNCH(kernel, arrays, blocks, bytes, stream, work)                                                            \
-    ::simt::raw_launch(#kernel, [](const arrays &w) { kernel(w); }).at((blocks), THREADS, (bytes), (stream))(work)
+#define LAUNCH(kernel, arrays, blocks, threads, bytes, stream, work)                                                   \
+    ::simt::raw_launch(#kernel, [](const arrays &w) { kernel(w); }).at((blocks), (threads), (bytes), (stream))(work)
 #else
-#define LAUNCH(kernel, arrays, blocks, bytes, stream, work) kernel<<<(blocks), THREADS, (bytes), (stream)>>>(work)
+#define LAUNCH(kernel, arrays, blocks, threads, bytes, stream, work)                                                   \
+    kernel<<<(blocks), (threads), (bytes), (stream)>>>(work)
 #endif
 
 enum { STREAMS = 4 };
@@ -63,46 +64,45 @@ static unsigned char *arena_take(struct arena *a, size_t bytes)
 }
 
 /* Of the sequences some may have rows so long that more of them is known. */
-static size_t room_bytes(const struct judge_numbers *numbers, int64_t n, int columns)
+static size_t room_bytes(const struct judge_numbers *numbers, int64_t n)
 {
     size_t most = 0;
     for (int64_t i = 0; i < n; i++)
-        most = judge_room_bytes(&numbers[i], columns) > most ? judge_room_bytes(&numbers[i], columns) : most;
+        most = judge_room_bytes(&numbers[i]) > most ? judge_room_bytes(&numbers[i]) : most;
     return most;
 }
 
-template <int W, int PASSES, bool MORE>
+template <int PASSES, bool MORE>
 static cudaError_t launch_rows(const struct judge_arrays &arrays, size_t bytes, int64_t blocks)
 {
     cudaError_t error =
-        cudaFuncSetAttribute(judge_rows<W, PASSES, MORE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        cudaFuncSetAttribute(judge_rows<PASSES, MORE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    LAUNCH((judge_rows<W, PASSES, MORE>), judge_arrays, (unsigned)blocks, bytes, NULL, arrays);
+    LAUNCH((judge_rows<PASSES, MORE>), judge_arrays, (unsigned)blocks, JUDGE_ROW_THREADS, bytes, NULL, arrays);
     return cudaGetLastError();
 }
 
-template <int W, int PASSES>
+/* Rows are as long in all heads: the first one's numbers say it. */
+template <int PASSES>
 static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *numbers, int64_t n,
                           int64_t blocks)
 {
-    const size_t bytes = room_bytes(numbers, n, W);
-    return numbers->more ? launch_rows<W, PASSES, true>(arrays, bytes, blocks)
-                         : launch_rows<W, PASSES, false>(arrays, bytes, blocks);
+    const size_t bytes = room_bytes(numbers, n);
+    return numbers->more ? launch_rows<PASSES, true>(arrays, bytes, blocks)
+                         : launch_rows<PASSES, false>(arrays, bytes, blocks);
 }
 
-/* Rows are as long in all heads: the first one's numbers say it. */
 static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t n,
                               int64_t blocks)
 {
-    switch (judge_columns(first)) {
-    case 64:
-        return launch<64, 1>(arrays, first, n, blocks);
-    case 128:
-        return launch<128, 1>(arrays, first, n, blocks);
+    switch ((first->head_dim_v + JUDGE_COLUMNS - 1) / JUDGE_COLUMNS) {
+    case 1:
+        return launch<1>(arrays, first, n, blocks);
+    case 2:
+        return launch<2>(arrays, first, n, blocks);
     default:
-        return first->head_dim_v <= 256 ? launch<256, 1>(arrays, first, n, blocks)
-                                        : launch<256, 2>(arrays, first, n, blocks);
+        return launch<4>(arrays, first, n, blocks);
     }
 }
 
@@ -114,7 +114,7 @@ static cudaError_t launch_stages_of(const struct judge_stage_arrays &arrays, siz
         cudaFuncSetAttribute(judge_stages<W, PASSES, LONG>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    LAUNCH((judge_stages<W, PASSES, LONG>), judge_stage_arrays, (unsigned)blocks, bytes, stream, arrays);
+    LAUNCH((judge_stages<W, PASSES, LONG>), judge_stage_arrays, (unsigned)blocks, THREADS, bytes, stream, arrays);
     return cudaGetLastError();
 }
 
@@ -224,7 +224,8 @@ static cudaError_t judge_captured(const struct judge_work *w, struct arena *aren
     finish.verdicts = (struct judge_verdict *)(work + w->verdicts);
     finish.groups = w->captured.groups;
     finish.n = w->n_verdicts;
-    LAUNCH(judge_finish, judge_finish_arrays, (unsigned)((w->n_verdicts + WARPS - 1) / WARPS), 0, NULL, finish);
+    LAUNCH(judge_finish, judge_finish_arrays, (unsigned)((w->n_verdicts + WARPS - 1) / WARPS), THREADS, 0, NULL,
+           finish);
     return cudaGetLastError();
 }
 

@@ -70,7 +70,7 @@ static __device__ void judge_merge_row(const struct judge_numbers &n, double tog
         x->m = m;
         x->max_bound = fmax(x->max_bound, s->max_bound);
     }
-    if (threadIdx.x % SHARE == 0) {
+    if (threadIdx.x % LANES == 0) {
         numbers[ROW_MERGED] = kept;
         numbers[ROW_JOINS] = weight;
         numbers[ROW_SHARE] = share;

@@ -81,7 +81,7 @@ static bool has_room(const struct oracle_case *c)
     struct judge_numbers n = {
         .head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc, .likely = likely_wanted(c)};
     take_inputs(c, &n);
-    return c->head_dim <= 512 && c->head_dim_v <= 512 && judge_room_bytes(&n, judge_columns(&n)) <= JUDGE_ROOM_MAX;
+    return c->head_dim <= 512 && c->head_dim_v <= 512 && judge_room_bytes(&n) <= JUDGE_ROOM_MAX;
 }
 
 const char *judge_unknown(const struct oracle_case *c)

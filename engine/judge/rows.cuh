@@ -1,6 +1,7 @@
-/* The reference of O and LSE on a GPU: oracle/reference.c, tile by tile, 16 rows to a block. Sums are taken in its
-   order, so that every number has the bits that the CPU gives it. A block holds its rows' Q, one tile of K and then of
-   V, and the weights of the tile in shared memory; what U has come to is in registers. */
+/* The reference of O and LSE on a GPU: oracle/reference.c, tile by tile, 16 rows to a block, one to each warp where
+   rows are meant. Sums are taken in its order, so that every number has the bits that the CPU gives it. A block holds
+   its rows' Q, one tile of K and then of V, and the weights of the tile in shared memory; what U has come to is in
+   registers, where a tensor core leaves it. */
 #ifndef JUDGE_ROWS_CUH
 #define JUDGE_ROWS_CUH
 
@@ -10,13 +11,13 @@
 static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room,
                                      const unsigned char *mask, int kv, int cols, double times, struct judge_state *s)
 {
-    const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE, W = n.bc;
-    double *score = room.score + row * W, *loose = room.loose + row * W, *weight = room.weight + row * W,
+    const int row = threadIdx.x / LANES, lane = threadIdx.x % LANES, W = n.bc;
+    double *score = room.score + row * W, *loose = room.loose + row * W, *weight = room.weight + row * room.pitch_p,
            *error = room.error + row * W, *fixed = room.fixed + row * W, *variance = room.variance + row * W,
            *more = room.more + row * W, *bins = room.bins + row * JUDGE_BINS, *numbers = room.row + row * ROW_NUMBERS;
     const struct exponential *e = &n.exponential;
     double top = -INFINITY, top_bound = 0, seen = 0;
-    for (int col = lane; col < cols; col += SHARE) {
+    for (int col = lane; col < cols; col += LANES) {
         const int key = kv * W + col;
         if (key < s->first || key >= s->last || (mask && !mask[key])) {
             score[col] = -INFINITY;
@@ -30,11 +31,11 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
         top = fmax(top, score[col]);
         top_bound = fmax(top_bound, loose[col]);
     }
-    for (int flip = SHARE / 2; flip > 0; flip /= 2)
+    for (int flip = LANES / 2; flip > 0; flip /= 2)
         seen += __shfl_xor_sync(0xffffffffu, seen, flip);
     const double max_prev = s->max, frame_prev = s->frame;
-    s->max = fmax(s->max, judge_row_most(top) * n.natural);
-    s->max_bound = fmax(s->max_bound, judge_row_most(top_bound) * n.natural);
+    s->max = fmax(s->max, judge_row_most<LANES>(top) * n.natural);
+    s->max_bound = fmax(s->max_bound, judge_row_most<LANES>(top_bound) * n.natural);
     s->frame = fmax(s->max, s->start);
     const double shift = s->max == -INFINITY ? 1 : exp_lane(fmax(s->max - s->frame, -FRAME_ABOVE));
     double decay, decay_error;
@@ -59,7 +60,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     likely.l_unit = n.l_unit;
     likely.l_half_tiny = n.l_half_tiny * p_unit;
     __syncwarp();
-    for (int col = lane; col < cols; col += SHARE) {
+    for (int col = lane; col < cols; col += LANES) {
         double off;
         const double x = score[col], w = weight_exp(e, &terms, x, loose[col], &off);
         const double err = weight_error(&terms, x, w, off);
@@ -75,7 +76,10 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
             more[col] = one.l_more;
         }
     }
+    const double most_decay = decay + decay_error, per_unit = p_unit > 0 ? 1 / p_unit : 0;
     __syncwarp();
+    if (n.likely)
+        judge_deal_weights<LANES>(n, true, weight, cols, per_unit, most_decay, bins);
     /* Sums in the CPU's order, each by one thread. */
     double mine = 0;
     if (lane < 2) {
@@ -84,23 +88,19 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
         const double *of = lane == 2 ? score : lane == 3 ? loose : more;
         for (int i = 0; i < cols; i++)
             mine += of[i];
+    } else if (lane == 5 && n.likely) {
+        mine = judge_squares(weight, cols, per_unit, most_decay, s->squares);
     }
-    const int base = threadIdx.x % 32 / SHARE * SHARE;
-    const double sum_w = __shfl_sync(0xffffffffu, mine, base), sum_e = __shfl_sync(0xffffffffu, mine, base + 1),
-                 less = __shfl_sync(0xffffffffu, mine, base + 2), squares = __shfl_sync(0xffffffffu, mine, base + 3),
-                 l_more = __shfl_sync(0xffffffffu, mine, base + 4);
-    const double most_decay = decay + decay_error;
+    const double sum_w = __shfl_sync(0xffffffffu, mine, 0), sum_e = __shfl_sync(0xffffffffu, mine, 1),
+                 less = __shfl_sync(0xffffffffu, mine, 2), squares = __shfl_sync(0xffffffffu, mine, 3),
+                 l_more = __shfl_sync(0xffffffffu, mine, 4), of_weights = __shfl_sync(0xffffffffu, mine, 5);
     double sum = decay * s->sum, moved = decay_error * s->sum;
     sum += sum_w;
     moved += sum_e;
     double err = most_decay * s->sum_error + moved + n.l_unit * (sum_w + sum_e) + n.l_half_tiny * p_unit * seen;
     if (n.likely) {
         const double reach = sum + err;
-        if (most_decay != 1)
-            s->squares *= most_decay * most_decay;
-        if (lane == 0)
-            judge_deal_weights(n, weight, cols, p_unit, most_decay, bins, &s->squares);
-        s->squares = __shfl_sync(0xffffffffu, s->squares, base);
+        s->squares = of_weights;
         s->l = most_decay * s->l + moved - less + l_more;
         s->l_variance =
             most_decay * most_decay * s->l_variance + squares + n.roundings * BOUND_U * BOUND_U * reach * reach;
@@ -113,7 +113,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     const bool narrow = n.u_least > BOUND_TINY;
     const double least_weight = n.u_least * p_unit;
     double most[4] = {0, 0, 0, 0};
-    for (int col = lane; col < cols; col += SHARE) {
+    for (int col = lane; col < cols; col += LANES) {
         const double w = weight[col];
         double off = n.p_unit > 0 ? weight_rounded(w, error[col], n.p_unit, n.p_half_tiny * p_unit) : error[col];
         if (narrow && w > 0 && w < least_weight)
@@ -128,7 +128,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     }
     double unit[4];
     for (int i = 0; i < 4; i++)
-        unit[i] = judge_unit(judge_row_most(most[i]));
+        unit[i] = judge_unit(judge_row_most<LANES>(most[i]));
     __syncwarp();
     if (lane == 0) {
         numbers[ROW_DECAY] = decay;
@@ -139,77 +139,102 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
             numbers[ROW_W + i] = unit[i];
     }
     __syncthreads(); /* the narrowed ones lie where other rows' scores were */
-    for (int col = lane; col < cols; col += SHARE) {
-        room.w[row * W + col] = magnitude_narrow(weight[col], 1 / unit[0]);
-        room.e[row * W + col] = magnitude_narrow(error[col], 1 / unit[1]);
-        if (n.likely) {
-            room.f[row * W + col] = magnitude_narrow(fixed[col], 1 / unit[2]);
-            room.v[row * W + col] = magnitude_narrow(variance[col], 1 / unit[3]);
+    for (int col = lane; col < judge_whole(cols); col += LANES) {
+        const bool there = col < cols;
+        if (there) {
+            float4 x = {magnitude_narrow(weight[col], 1 / unit[0]), magnitude_narrow(error[col], 1 / unit[1]), 0, 0};
+            if (n.likely) {
+                x.z = magnitude_narrow(fixed[col], 1 / unit[2]);
+                x.w = magnitude_narrow(variance[col], 1 / unit[3]);
+            }
+            *(float4 *)(void *)(room.narrow + (row * (W + 1) + col) * 4) = x;
+        } else {
+            weight[col] = 0;
         }
     }
     __syncthreads();
 }
 
-/* What 1 of the narrowed magnitudes of V stands for, of their squares, and of what they have beyond V. */
+/* What 1 of the narrowed magnitudes of V stands for, and of what they have beyond V. */
 struct judge_units {
-    double v, vv, more;
+    double v, more;
 };
 
-/* P V of one column and EACH rows, from `row` on in steps, added to what there was. */
-template <int EACH, bool MORE>
+/* Sums over a tile's keys of a lane's four elements of U, as judge_multiply() has them. */
+struct judge_sums {
+    double product[4];
+    float w[4], e[4], f[4], v[4], more[4];
+};
+
+/* P V of eight columns and all rows, added to what there was. d: the first column. */
+template <bool MORE>
 static __device__ void judge_values(const struct judge_numbers &n, const double *scales, const struct judge_room &room,
-                                    int d, int row, int step, int key, int cols, double times,
-                                    const struct judge_units &units, struct judge_element *u, double *top)
+                                    int d, int key, int cols, double times, const struct judge_units &units,
+                                    struct judge_element *u, double *top)
 {
-    const int W = n.bc, dim = n.head_dim_v;
-    const double unit_v = units.v, unit_vv = units.vv, scale = 1 / unit_v, scale_vv = 1 / unit_vv;
-    const double scale_more = MORE ? 1 / units.more : 0;
-    double product[EACH];
-    float w[EACH], e[EACH], f[EACH], v[EACH], more[MORE ? EACH : 1];
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
-        product[i] = 0, w[i] = e[i] = f[i] = v[i] = more[MORE ? i : 0] = 0;
+    const int W = n.bc, upper = threadIdx.x % LANES / 4, pitch = room.pitch_v;
+    const float *values = room.tile + d, *mine = values + threadIdx.x % 4 * 2;
+    const float *rows[2] = {room.narrow + upper * (W + 1) * 4, room.narrow + (upper + 8) * (W + 1) * 4};
+    const float scale = (float)(1 / units.v);
+    const double unit_vv = units.v * units.v, scale_vv = 1 / unit_vv, scale_more = MORE ? 1 / units.more : 0;
+    struct judge_sums sums = {};
+    float most_f32[2] = {};
+    const auto taken = [&](int k, int column) {
+        const bool there = !MORE || (k < cols && d + column < n.head_dim_v);
+        return !there ? 0.0
+               : MORE ? judge_taken(scales, n.input[2], values + k * pitch - d, key + k, d + column)
+                      : (double)values[k * pitch + column];
+    };
+    judge_multiply(room.weight, room.pitch_p, judge_whole(cols), taken, sums.product);
+#pragma unroll 4
     for (int k = 0; k < cols; k++) {
-        const float *value = room.tile + k * (dim + 1);
-        const double x = MORE ? judge_taken(scales, n.input[2], value, key + k, d) : (double)value[d];
-        const double most = MORE ? judge_most(n.input[2], value, d, x) : x;
-        const float size = magnitude_narrow(most, scale);
-        const float square = n.likely ? magnitude_narrow(most * most, scale_vv) : 0;
-        const float beyond = MORE ? magnitude_narrow(most - fabs(x), scale_more) : 0;
-        *top = fmax(*top, fabs(most) * times);
+        const float2 value = *(const float2 *)(const void *)(mine + k * pitch);
+        const float4 of[2] = {judge_four(rows[0] + k * 4), judge_four(rows[1] + k * 4)};
+        float size[2], square[2], beyond[2] = {};
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int at = (row + i * step) * W + k;
-            product[i] = fma(room.weight[at], x, product[i]);
-            w[i] = fmaf(room.w[at], size, w[i]);
-            e[i] = fmaf(room.e[at], size, e[i]);
-            if (MORE)
-                more[MORE ? i : 0] = fmaf(room.w[at], beyond, more[MORE ? i : 0]);
-            if (n.likely) {
-                f[i] = fmaf(room.f[at], size, f[i]);
-                v[i] = fmaf(room.v[at], square, v[i]);
+        for (int j = 0; j < 2; j++) {
+            if (MORE) {
+                const double x = taken(k, threadIdx.x % 4 * 2 + j),
+                             most = judge_most(n.input[2], values + k * pitch - d, d + threadIdx.x % 4 * 2 + j, x);
+                size[j] = magnitude_narrow(most, 1 / units.v);
+                square[j] = magnitude_narrow(most * most, scale_vv);
+                beyond[j] = magnitude_narrow(most - fabs(x), scale_more);
+                top[j] = fmax(top[j], most * times);
+            } else {
+                const float x = fabsf(j ? value.y : value.x);
+                size[j] = x * scale;
+                square[j] = size[j] * size[j];
+                most_f32[j] = fmaxf(most_f32[j], x);
             }
         }
-    }
-    const double lost = magnitude_lost(cols);
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const double *numbers = room.row + (row + i * step) * ROW_NUMBERS;
+        for (int i = 0; i < 4; i++) {
+            sums.w[i] = fmaf(of[i / 2].x, size[i % 2], sums.w[i]);
+            sums.e[i] = fmaf(of[i / 2].y, size[i % 2], sums.e[i]);
+            sums.f[i] = fmaf(of[i / 2].z, size[i % 2], sums.f[i]);
+            sums.v[i] = fmaf(of[i / 2].w, square[i % 2], sums.v[i]);
+            if (MORE)
+                sums.more[i] = fmaf(of[i / 2].x, beyond[i % 2], sums.more[i]);
+        }
+    }
+    for (int j = 0; !MORE && j < 2; j++)
+        top[j] = fmax(top[j], (double)most_f32[j] * times);
+    /* Units are powers of two: of each it is the same digits. */
+    const double lost = magnitude_lost(cols), grown = magnitude_grown(1, cols), of_v = grown * times * units.v;
+    const double of_more = times * BOUND_SLACK * grown * units.more, of_vv = grown * (times * times) * unit_vv;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const double *numbers = room.row + (upper + i / 2 * 8) * ROW_NUMBERS;
         const struct sum_terms terms = {numbers[ROW_DECAY], numbers[ROW_DECAY_ERROR], n.u_error, numbers[ROW_LOST]};
-        const double size = ((double)w[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_W], cols) * times);
-        const double of_tile = times * product[i];
+        const double of_tile = times * sums.product[i], size = ((double)sums.w[i] + lost) * (of_v * numbers[ROW_W]);
+        const double more = MORE && n.input[2].lossy ? ((double)sums.more[i] + lost) * (of_more * numbers[ROW_W]) : 0;
         double moved, reach;
-        sum_element(
-            &terms, of_tile, size, ((double)e[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_E], cols) * times),
-            MORE && n.input[2].lossy ? ((double)more[MORE ? i : 0] + lost) *
-                                           (times * BOUND_SLACK * magnitude_grown(units.more * numbers[ROW_W], cols))
-                                     : 0,
-            &u[i].sum, &u[i].error, &moved, &reach);
+        sum_element(&terms, of_tile, size, ((double)sums.e[i] + lost) * (of_v * numbers[ROW_E]), more, &u[i].sum,
+                    &u[i].error, &moved, &reach);
         if (n.likely)
             likely_value(numbers[ROW_LIKELY_DECAY], &n.share, of_tile, size, moved, reach,
-                         ((double)f[i] + lost) * (magnitude_grown(unit_v * numbers[ROW_F], cols) * times),
-                         ((double)v[i] + lost) * (magnitude_grown(unit_vv * numbers[ROW_V], cols) * (times * times)),
-                         &u[i].likely);
+                         ((double)sums.f[i] + lost) * (of_v * numbers[ROW_F]),
+                         ((double)sums.v[i] + lost) * (of_vv * numbers[ROW_V]), &u[i].likely);
     }
 }
 
@@ -319,42 +344,48 @@ static __device__ void judge_load_q(const struct judge_numbers &n, const struct 
                                     const struct judge_tile &tile, int first, int rows, const struct judge_room &room,
                                     struct judge_state *s)
 {
-    const int D = n.head_dim, row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
-    double *q = room.q + row * D, most = 0;
-    for (int d = lane; d < D; d += SHARE)
-        q[d] = row < rows ? judge_load(n.type[0], work.code, work.input[0] + tile.q, (first + row) * work.stride[0] + d)
-                          : 0;
+    const int D = n.head_dim, row = threadIdx.x / LANES, lane = threadIdx.x % LANES, pitch = room.pitch_q;
+    double *q = room.q + row * pitch, most = 0;
+    for (int d = lane; d < judge_whole(D); d += LANES)
+        q[d] = row < rows && d < D
+                   ? judge_load(n.type[0], work.code, work.input[0] + tile.q, (first + row) * work.stride[0] + d)
+                   : 0;
     __syncwarp();
-    for (int d = lane; room.most_q && d < D; d += SHARE) {
+    for (int d = lane; room.most_q && d < D; d += LANES) {
         const double x = row < rows ? judge_taken(work.scales, n.input[0], q, tile.first_row + first + row, d) : 0;
-        room.most_q[row * D + d] = judge_most(n.input[0], q, d, x);
+        room.most_q[row * pitch + d] = judge_most(n.input[0], q, d, x);
     }
     __syncwarp();
-    for (int d = lane; d < D; d += SHARE) {
+    for (int d = lane; d < D; d += LANES) {
         if (n.input[0].descaled && row < rows)
             q[d] = judge_taken(work.scales, n.input[0], q, tile.first_row + first + row, d);
-        const double size = judge_size(room.most_q ? room.most_q[row * D + d] : q[d], n.score_least);
+        const double size = judge_size(room.most_q ? room.most_q[row * pitch + d] : q[d], n.score_least);
         s->open |= !(size <= DBL_MAX);
         most = fmax(most, size);
     }
-    s->unit_q = judge_unit(judge_row_most(most));
-    for (int d = lane; d < D; d += SHARE)
-        room.size_q[row * D + d] =
-            magnitude_narrow(judge_size(room.most_q ? room.most_q[row * D + d] : q[d], n.score_least), 1 / s->unit_q);
+    s->unit_q = judge_unit(judge_row_most<LANES>(most));
+    for (int d = lane; d < judge_whole(D); d += LANES)
+        room.size_q[row * pitch + d] =
+            d < D ? magnitude_narrow(judge_size(room.most_q ? room.most_q[row * pitch + d] : q[d], n.score_least),
+                                     1 / s->unit_q)
+                  : 0;
 }
 
-/* A block's rows. W columns of U to a pass of its threads, PASSES of them. MORE: judge_numbers.more. */
-template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct judge_arrays work)
+/* A block's rows. A warp has eight columns of U, PASSES times, JUDGE_COLUMNS apart. MORE: judge_numbers.more. */
+template <int PASSES, bool MORE>
+__global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct judge_arrays work)
 {
-    enum { GROUPS = THREADS / W, EACH = ROWS / GROUPS };
+    enum { WARPS = JUDGE_ROW_THREADS / LANES, EACH = 4, W = JUDGE_COLUMNS };
     extern __shared__ double judge_shared[];
     const struct judge_block block = work.blocks[blockIdx.x];
     const struct judge_tile tile = work.tiles[block.tile];
     const struct judge_numbers &n = work.numbers[tile.numbers];
     const struct judge_room room = judge_room_at(judge_shared, &n);
     const int rows = tile.rows - block.row < ROWS ? tile.rows - block.row : ROWS, D = n.head_dim;
-    const int row = threadIdx.x / SHARE, lane = threadIdx.x % SHARE;
-    const int column = threadIdx.x % W, group = threadIdx.x / W;
+    const int row = threadIdx.x / LANES, lane = threadIdx.x % LANES, whole = judge_whole(D);
+    const int first = row * 8; /* of a pass's columns */
+    const auto row_of = [lane](int i) { return lane / 4 + i / 2 * 8; };
+    const auto column_of = [lane, first](int i) { return first + lane % 4 * 2 + i % 2; };
     struct judge_state s = {};
     judge_split_begin(n, true, &s);
     if (row < rows) {
@@ -366,10 +397,10 @@ template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct 
     const unsigned char *mask =
         work.skips && row < rows ? work.tensors + tile.mask + (block.row + row) * work.mask_stride : NULL;
     judge_load_q(n, work, tile, block.row, rows, room, &s);
-    for (int i = threadIdx.x; n.likely && i < ROWS * JUDGE_BINS; i += THREADS)
+    for (int i = threadIdx.x; n.likely && i < ROWS * JUDGE_BINS; i += JUDGE_ROW_THREADS)
         room.bins[i] = 0;
     struct judge_element u[PASSES][EACH] = {};
-    double top[PASSES] = {};
+    double top[PASSES][2] = {};
     struct judge_merged merged;
     struct merged_value parts[MORE ? PASSES : 1][MORE ? EACH : 1] = {};
     double tiles = 0; /* of this split */
@@ -384,7 +415,7 @@ template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct 
         __syncthreads();
         for (int pass = 0; pass < PASSES; pass++)
             for (int i = 0; i < EACH; i++)
-                judge_merge_element(n, tiles, room.row + (group + i * GROUPS) * ROW_NUMBERS, &u[pass][i],
+                judge_merge_element(n, tiles, room.row + row_of(i) * ROW_NUMBERS, &u[pass][i],
                                     &parts[MORE ? pass : 0][MORE ? i : 0]);
         __syncthreads();
     };
@@ -395,7 +426,7 @@ template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct 
         if (splits && at != kv) {
             merge();
             judge_split_begin(n, false, &s);
-            for (int i = lane; n.likely && i < JUDGE_BINS; i += SHARE)
+            for (int i = lane; n.likely && i < JUDGE_BINS; i += LANES)
                 room.bins[row * JUDGE_BINS + i] = 0;
             tiles = 0;
         }
@@ -404,25 +435,27 @@ template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct 
         __syncthreads();
         if (lane == 0)
             room.row[row * ROW_NUMBERS + ROW_W] = s.unit_q;
-        double most_k = judge_load_tile(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, room),
+        const struct judge_tile_room keys = {room.tile, room.pitch_q, cols, whole, room.most},
+                                     values = {room.tile, room.pitch_v, judge_whole(cols), n.head_dim_v, room.most};
+        double most_k = judge_load_tile<WARPS>(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, keys),
                beyond = 0;
         if (MORE && n.input[1].lossy)
-            most_k = judge_most_of_tile(n, work, 1, kv * n.bc, cols, D, n.score_least, room, &beyond);
+            most_k = judge_most_of_tile(n, work, 1, kv * n.bc, cols, D, n.score_least, keys, &beyond);
         const double times = n.scaled_v ? work.scales[n.by_tile + kv] : 1;
-        judge_scores_of<MORE>(n, work, tile, block.row, kv * n.bc, room, judge_unit(most_k), cols);
+        judge_scores<MORE>(n, work, tile, block.row, kv * n.bc, room, judge_narrow_unit(most_k), cols);
         __syncthreads();
-        double most_v = judge_load_tile(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, room);
+        double most_v = judge_load_tile<WARPS>(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, values);
         beyond = 0;
         if (MORE && n.input[2].lossy)
-            most_v = judge_most_of_tile(n, work, 2, kv * n.bc, cols, n.head_dim_v, 0, room, &beyond);
+            most_v = judge_most_of_tile(n, work, 2, kv * n.bc, cols, n.head_dim_v, 0, values, &beyond);
         s.open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
         judge_weights(n, room, mask, kv, cols, times, &s);
-        const struct judge_units units = {judge_unit(most_v), judge_unit(most_v * most_v), judge_unit(beyond)};
+        const struct judge_units units = {judge_narrow_unit(most_v), judge_unit(beyond)};
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
-            if (pass * W + column < n.head_dim_v)
-                judge_values<EACH, MORE>(n, work.scales, room, pass * W + column, group, GROUPS, kv * n.bc, cols, times,
-                                         units, u[pass], &top[pass]);
+            if (pass * W + first < n.head_dim_v)
+                judge_values<MORE>(n, work.scales, room, pass * W + first, kv * n.bc, cols, times, units, u[pass],
+                                   top[pass]);
     }
     const double turned = s.turned + n.alpha_arguments;
     double common = 0;
@@ -439,28 +472,27 @@ template <int W, int PASSES, bool MORE> __global__ void judge_rows(const struct 
         room.row[row * ROW_NUMBERS + ROW_SHARE] = common;
         out.judged = 1;
     }
-    for (int flip = SHARE / 2; flip > 0; flip /= 2)
-        s.open |= __shfl_xor_sync(0xffffffffu, (int)s.open, flip) != 0;
+    s.open = __any_sync(0xffffffffu, s.open) != 0;
     __syncthreads();
     /* Element by element, and then each row by one thread in the CPU's order. What the tiles needed is room for it. */
     double *want = judge_shared, *variance = want + ROWS * W, *cut = variance + ROWS * W;
     double numbers[EACH][ROW_NUMBERS];
     for (int i = 0; i < EACH; i++)
         for (int j = 0; j < ROW_NUMBERS; j++)
-            numbers[i][j] = room.row[(group + i * GROUPS) * ROW_NUMBERS + j];
+            numbers[i][j] = room.row[row_of(i) * ROW_NUMBERS + j];
 #pragma unroll
     for (int pass = 0; pass < PASSES; pass++) {
         __syncthreads();
         double *bound = cut + ROWS * W;
         for (int i = 0; i < EACH; i++) {
-            const int d = pass * W + column, r = group + i * GROUPS;
-            if (d >= n.head_dim_v)
+            const int column = column_of(i), r = row_of(i);
+            if (pass * W + column >= n.head_dim_v)
                 continue;
             if (splits)
                 judge_merge_end_element(numbers[i][ROW_SHARE], parts[MORE ? pass : 0][MORE ? i : 0], &u[pass][i]);
             else
                 judge_turn_element(n, tiles, numbers[i][ROW_ALPHA], &u[pass][i]);
-            const struct judge_value value = judge_end_element(n, numbers[i], top[pass], &u[pass][i]);
+            const struct judge_value value = judge_end_element(n, numbers[i], top[pass][i % 2], &u[pass][i]);
             want[r * W + column] = value.want;
             bound[r * W + column] = value.bound;
             if (n.likely) {

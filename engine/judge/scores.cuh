@@ -18,20 +18,48 @@ struct judge_element {
     struct likely_value likely;
 };
 
-/* deal_weights() of likely.c, but for the decay of *squares. */
-static __device__ void judge_deal_weights(const struct judge_numbers &n, const double *weight, int cols, double p_unit,
-                                          double decay, double *bins, double *squares)
+/* What deal_weights() of likely.c leaves out; per_unit: weights to P's own unit. */
+static __device__ bool judge_deals(double w, double per_unit)
 {
-    const double per_unit = p_unit > 0 ? 1 / p_unit : 0;
-    for (int i = 0; decay != 1 && i < JUDGE_BINS; i++)
+    return w > 0 && fabs(w * per_unit) <= DBL_MAX;
+}
+
+/* deal_weights() by the SHARE lanes of each row, but for its squares. there: the row is one. A bin gets its weights one
+   after the other, as the CPU adds them: the first lane that has one of them takes the others' in turn. */
+template <int SHARE>
+static __device__ void judge_deal_weights(const struct judge_numbers &n, bool there, const double *weight, int cols,
+                                          double per_unit, double decay, double *bins)
+{
+    const int lane = threadIdx.x % LANES, mine = lane % SHARE;
+    for (int i = mine; there && decay != 1 && i < JUDGE_BINS; i += SHARE)
         bins[i] *= decay;
-    for (int i = 0; i < cols; i++) {
-        const double w = weight[i], p = w * per_unit;
-        if (!(w > 0) || !(fabs(p) <= DBL_MAX))
-            continue;
-        bins[likely_bin(p, n.bin_bits, n.bin_least, JUDGE_BINS)] += w;
-        *squares += w * w;
+    __syncwarp();
+    for (int begin = 0; begin < cols; begin += SHARE) {
+        const double w = there && begin + mine < cols ? weight[begin + mine] : 0;
+        const bool some = judge_deals(w, per_unit);
+        const int bin = some ? likely_bin(w * per_unit, n.bin_bits, n.bin_least, JUDGE_BINS) : -1;
+        unsigned same = __match_any_sync(0xffffffffu, lane / SHARE * (JUDGE_BINS + 1) + bin + 1);
+        const bool first = some && __ffs((int)same) - 1 == lane;
+        double sum = first ? bins[bin] : 0;
+        same = first ? same : 0;
+        while (__any_sync(0xffffffffu, same != 0)) {
+            const double x = __shfl_sync(0xffffffffu, w, same ? __ffs((int)same) - 1 : lane);
+            sum += same ? x : 0;
+            same &= same - 1;
+        }
+        if (first)
+            bins[bin] = sum;
+        __syncwarp();
     }
+}
+
+static __device__ double judge_squares(const double *weight, int cols, double per_unit, double decay, double squares)
+{
+    if (decay != 1)
+        squares *= decay * decay;
+    for (int i = 0; i < cols; i++)
+        squares += judge_deals(weight[i], per_unit) ? weight[i] * weight[i] : 0;
+    return squares;
 }
 
 /* The bias of a row of the q tile and a key, bias_at(); *size: the sum of the terms' magnitudes. */
@@ -100,53 +128,73 @@ static __device__ void judge_see(const struct judge_numbers &n, const struct jud
     *score = x;
 }
 
-/* Scores of the tile and their bounds: every thread one column of EACH rows at a time. row: of the q tile, the block's
-   first. MORE: operands may be off. */
-template <int EACH, bool MORE>
-static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_arrays &work,
-                                    const struct judge_tile &tile, int row, int key, const struct judge_room &room,
-                                    double unit, double tiny, int cols)
+/* c += A B of a warp: 16 rows of A, `pitch` apart, 8 columns of b(k, column), k of them, whole instructions. A lane has
+   of c rows lane / 4 and that + 8, of each the columns lane % 4 * 2 and the one behind. Tensor cores of Hopper make of
+   float64 what one fma() after the other does, in ascending k (measured in all of 25,600 products), which is what the
+   CPU has; that others do has not been seen. */
+template <class B> static __device__ void judge_multiply(const double *a, int pitch, int k, const B &b, double (&c)[4])
 {
-    enum { WIDE = ROWS * EACH, GROUPS = THREADS / WIDE };
-    const int D = n.head_dim, first = threadIdx.x / WIDE;
-    const double scale = 1 / unit;
-    const bool lossy = MORE && room.most_q;
-    for (int col = threadIdx.x % WIDE; col < cols; col += WIDE) {
-        const float *keys = room.tile + col * (D + 1);
-        double sums[EACH], with[MORE ? EACH : 1], without[MORE ? EACH : 1];
-        float sizes[EACH];
+    const int row = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4;
+    const double *upper = a + row * pitch, *lower = upper + 8 * pitch;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900 && !defined SIMT_KEYWORDS_H /* the executor has no such word */
+    for (int i = 0; i < k; i += 16) {
+        double x[8], y[4];
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-            sums[i] = 0, sizes[i] = 0, with[MORE ? i : 0] = 0, without[MORE ? i : 0] = 0;
-        for (int d = 0; d < D; d++) {
-            const double k = MORE ? judge_taken(work.scales, n.input[1], keys, key + col, d) : (double)keys[d];
-            const double most = MORE ? judge_most(n.input[1], keys, d, k) : fabs(k);
-            const float size = magnitude_narrow(judge_size(most, n.score_least), scale);
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                const int at = (first + i * GROUPS) * D + d;
-                sums[i] = fma(room.q[at], k, sums[i]);
-                sizes[i] = fmaf(room.size_q[at], size, sizes[i]);
-                if (lossy) {
-                    with[MORE ? i : 0] = fma(room.most_q[at], most, with[MORE ? i : 0]);
-                    without[MORE ? i : 0] = fma(fabs(room.q[at]), fabs(k), without[MORE ? i : 0]);
-                }
-            }
+        for (int j = 0; j < 4; j++) {
+            x[2 * j] = upper[i + 4 * j + quarter];
+            x[2 * j + 1] = lower[i + 4 * j + quarter];
+            y[j] = b(i + 4 * j + quarter, row);
         }
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int r = first + i * GROUPS;
-            const double grown = n.score_grown * magnitude_grown(unit * room.row[r * ROW_NUMBERS + ROW_W], D);
-            double score = n.factor * sums[i], loose = ((double)sizes[i] + magnitude_lost(D)) * grown;
-            if (row + r < tile.rows) {
-                judge_score(n, work, tile, row + r, key + col, tiny,
-                            lossy ? fabs(n.factor) * with[MORE ? i : 0] + -fabs(n.factor) * without[MORE ? i : 0] : 0,
-                            &score, &loose);
-                judge_see(n, work, tile, row + r, key + col, &score, &loose);
-            }
-            room.score[r * n.bc + col] = score;
-            room.loose[r * n.bc + col] = loose;
-        }
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(x[0]), "d"(x[1]), "d"(x[2]), "d"(x[3]), "d"(x[4]), "d"(x[5]), "d"(x[6]), "d"(x[7]), "d"(y[0]),
+              "d"(y[1]), "d"(y[2]), "d"(y[3]));
+    }
+#else
+    for (int i = 0; i < k; i++) {
+        const double left = b(i, 2 * quarter), right = b(i, 2 * quarter + 1);
+        c[0] = fma(upper[i], left, c[0]);
+        c[1] = fma(upper[i], right, c[1]);
+        c[2] = fma(lower[i], left, c[2]);
+        c[3] = fma(lower[i], right, c[3]);
+    }
+#endif
+}
+
+/* What 1 of a narrowed magnitude of K or V stands for: a power of two by which f32 can be divided. */
+static __device__ double judge_narrow_unit(double largest)
+{
+    return fmax(judge_unit(largest), BOUND_TINY);
+}
+
+/* Four numbers that follow each other, at a multiple of their size. */
+static __device__ float4 judge_four(const float *x)
+{
+    return *(const float4 *)(const void *)x;
+}
+
+/* Sums of magnitudes of a lane's four scores, as judge_multiply() has them: |Q| |K|. */
+static __device__ void judge_score_sizes(const float *q, const float *keys, int pitch, int k, float least, float scale,
+                                         float (&sums)[4])
+{
+    const float small = least * scale;
+    const auto size = [scale, small](float x) { return x != 0 ? fmaxf(fabsf(x) * scale, small) : 0; };
+    const auto add = [&](float upper, float lower, float left, float right) {
+        const float x = size(left), y = size(right);
+        sums[0] = fmaf(upper, x, sums[0]);
+        sums[1] = fmaf(upper, y, sums[1]);
+        sums[2] = fmaf(lower, x, sums[2]);
+        sums[3] = fmaf(lower, y, sums[3]);
+    };
+#pragma unroll 2
+    for (int d = 0; d < k; d += 4) {
+        const float4 a = judge_four(q + d), b = judge_four(q + 8 * pitch + d), x = judge_four(keys + d),
+                     y = judge_four(keys + pitch + d);
+        add(a.x, b.x, x.x, y.x);
+        add(a.y, b.y, x.y, y.y);
+        add(a.z, b.z, x.z, y.z);
+        add(a.w, b.w, x.w, y.w);
     }
 }
 
@@ -157,25 +205,93 @@ static __device__ double judge_tiny(const struct judge_numbers &n, const struct 
     double row = 1, col = 1;
     if (n.scaled) {
         row = tile.largest_by_row;
-        for (int i = 0; i < cols; i++)
+        for (int i = threadIdx.x % LANES; i < cols; i += LANES)
             col = fmax(col, work.scales[n.by_key + key + i]);
+        col = judge_row_most<LANES>(col);
     }
     return n.score_tiny * fmax(1.0, fabs(n.factor) * (row * col));
 }
 
-template <bool MORE>
-static __device__ void judge_scores_of(const struct judge_numbers &n, const struct judge_arrays &work,
-                                       const struct judge_tile &tile, int row, int key, const struct judge_room &room,
-                                       double unit, int cols)
+/* The same where operands may be off, and K is what it becomes: what of lossy operands moves the scores besides; of
+   elements of `rest` and on the products themselves. Of a key's elements each is made by one lane. */
+template <class TAKEN, class MOST>
+static __device__ void judge_score_lossy(const struct judge_numbers &n, const struct judge_room &room, bool lossy,
+                                         int rest, double scale, const TAKEN &taken, const MOST &most_of,
+                                         double (&sums)[4], float (&sizes)[4], double (&moved)[4])
 {
-    const double tiny = judge_tiny(n, work, tile, key, cols);
-    if (n.bc <= 16)
-        return judge_scores<1, MORE>(n, work, tile, row, key, room, unit, tiny, cols);
-    if (n.bc <= 32)
-        return judge_scores<2, MORE>(n, work, tile, row, key, room, unit, tiny, cols);
-    if (n.bc <= 64)
-        return judge_scores<4, MORE>(n, work, tile, row, key, room, unit, tiny, cols);
-    judge_scores<8, MORE>(n, work, tile, row, key, room, unit, tiny, cols);
+    const int D = n.head_dim, pitch = room.pitch_q, upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
+    double with[4] = {}, without[4] = {};
+    for (int begin = 0; begin < D; begin += 8) {
+        double own[2] = {}, own_most[2] = {};
+        for (int j = 0; j < 2 && begin + upper < D; j++) {
+            own[j] = taken(begin + upper, left + j);
+            own_most[j] = most_of(begin + upper, left + j, own[j]);
+        }
+        for (int i = 0; i < 8 && begin + i < D; i++) {
+            const int d = begin + i, from = i * 4 + threadIdx.x % 4;
+            for (int j = 0; j < 4; j++) {
+                const int at = (upper + j / 2 * 8) * pitch + d;
+                const double k = __shfl_sync(0xffffffffu, own[j % 2], from),
+                             most = __shfl_sync(0xffffffffu, own_most[j % 2], from);
+                sizes[j] = fmaf(room.size_q[at], magnitude_narrow(judge_size(most, n.score_least), scale), sizes[j]);
+                if (d >= rest)
+                    sums[j] = fma(room.q[at], k, sums[j]);
+                if (lossy) {
+                    with[j] = fma(room.most_q[at], most, with[j]);
+                    without[j] = fma(fabs(room.q[at]), fabs(k), without[j]);
+                }
+            }
+        }
+    }
+    for (int j = 0; lossy && j < 4; j++)
+        moved[j] = fabs(n.factor) * with[j] + -fabs(n.factor) * without[j];
+}
+
+/* Scores of the tile and their bounds, of eight keys to a warp at a time. row: of the q tile, the block's first. MORE:
+   operands may be off. */
+template <bool MORE>
+static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_arrays &work,
+                                    const struct judge_tile &tile, int row, int key, const struct judge_room &room,
+                                    double unit, int cols)
+{
+    const int D = n.head_dim, whole = judge_whole(D), upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
+    const double tiny = judge_tiny(n, work, tile, key, cols), scale = 1 / unit;
+    const double grown = n.score_grown * magnitude_grown(unit, D); /* units are powers of two */
+    for (int begin = threadIdx.x / LANES * 8; begin < cols; begin += JUDGE_ROW_THREADS / LANES * 8) {
+        const float *keys = room.tile + begin * room.pitch_q;
+        double sums[4] = {}, moved[4] = {};
+        float sizes[4] = {};
+        const auto taken = [&](int d, int col) {
+            const float *of = keys + col * room.pitch_q;
+            if (MORE && begin + col >= cols)
+                return 0.0;
+            return MORE ? judge_taken(work.scales, n.input[1], of, key + begin + col, d) : (double)of[d];
+        };
+        const auto most = [&](int d, int col, double k) {
+            return begin + col < cols ? judge_most(n.input[1], keys + col * room.pitch_q, d, k) : 0.0;
+        };
+        if (MORE) { /* what a code becomes, is not for the zeros behind */
+            judge_multiply(room.q, room.pitch_q, D / 16 * 16, taken, sums);
+            judge_score_lossy(n, room, room.most_q != NULL, D / 16 * 16, scale, taken, most, sums, sizes, moved);
+        } else {
+            judge_multiply(room.q, room.pitch_q, whole, taken, sums);
+            judge_score_sizes(room.size_q + upper * room.pitch_q, keys + left * room.pitch_q, room.pitch_q, whole,
+                              (float)n.score_least, (float)scale, sizes);
+        }
+        for (int i = 0; i < 4; i++) {
+            const int r = upper + i / 2 * 8, col = begin + left + i % 2;
+            double score = n.factor * sums[i];
+            double loose = ((double)sizes[i] + magnitude_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_W]);
+            if (col >= cols)
+                continue;
+            if (row + r < tile.rows) {
+                judge_score(n, work, tile, row + r, key + col, tiny, moved[i], &score, &loose);
+                judge_see(n, work, tile, row + r, key + col, &score, &loose);
+            }
+            room.score[r * n.bc + col] = score;
+            room.loose[r * n.bc + col] = loose;
+        }
+    }
 }
 
 #endif

@@ -6,7 +6,12 @@
 #include "engine/judge/core.cuh"
 #include "engine/judge/rows.cuh"
 
-enum { KINDS = JUDGE_STAGES * JUDGE_SIDES, WARPS = THREADS / 32 };
+enum {
+    THREADS = JUDGE_STAGE_THREADS,
+    SHARE = THREADS / ROWS /* threads to a row's weights */,
+    WARPS = THREADS / LANES,
+    KINDS = JUDGE_STAGES * JUDGE_SIDES
+};
 
 struct judge_stage_arrays {
     struct judge_arrays base;

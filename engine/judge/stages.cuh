@@ -217,10 +217,10 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     }
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
         visible += __shfl_xor_sync(0xffffffffu, visible, flip);
-    top = judge_row_most(top);
-    top_bound = judge_row_most(top_bound);
-    got_top = judge_row_most(got_top);
-    got_loose = judge_row_most(got_loose);
+    top = judge_row_most<SHARE>(top);
+    top_bound = judge_row_most<SHARE>(top_bound);
+    got_top = judge_row_most<SHARE>(got_top);
+    got_loose = judge_row_most<SHARE>(got_loose);
     const double m = there ? (double)*stage_at(v, JUDGE_M, v.kv, place) : 0;
     const bool denied = c.alpha_none_first && v.seen == 0;
     const float got_alpha = there ? *stage_at(v, JUDGE_ALPHA, v.kv, place) : 0;
@@ -318,7 +318,10 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
         p[col] = 0;
         room.p_exponent[row * W + col] = CORE_ZERO;
     }
+    const double most_decay = decay + decay_error, per_unit = p_unit > 0 ? 1 / p_unit : 0;
     __syncwarp();
+    if (LONG && n.likely)
+        judge_deal_weights<SHARE>(n, there, weight, v.cols, per_unit, most_decay, bins);
     double mine = 0;
     if (lane < 2)
         mine = judge_sum(lane == 0 ? weight : error, v.cols);
@@ -327,6 +330,8 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     else if (lane < 6 && LONG && n.likely && there)
         for (int i = 0; i < v.cols; i++)
             mine += (lane == 3 ? score : lane == 4 ? loose : more)[i];
+    else if (lane == 6 && LONG && n.likely && there)
+        mine = judge_squares(weight, v.cols, per_unit, most_decay, s->squares);
     const int base = threadIdx.x % 32 / SHARE * SHARE;
     const double sum_w = __shfl_sync(0xffffffffu, mine, base), sum_e = __shfl_sync(0xffffffffu, mine, base + 1),
                  sum_p = __shfl_sync(0xffffffffu, mine, base + 2), less = __shfl_sync(0xffffffffu, mine, base + 3),
@@ -336,18 +341,13 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     moved += sum_e;
     double err =
         (decay + decay_error) * s->sum_error + moved + n.l_unit * (sum_w + sum_e) + n.l_half_tiny * p_unit * visible;
-    const double most_decay = decay + decay_error;
     if (LONG && n.likely && there) {
         const double reach = sum + err;
-        if (most_decay != 1)
-            s->squares *= most_decay * most_decay;
-        if (lane == 0)
-            judge_deal_weights(n, weight, v.cols, p_unit, most_decay, bins, &s->squares);
         s->likely_l = most_decay * s->likely_l + moved - less + l_more;
         s->l_variance =
             most_decay * most_decay * s->l_variance + squares + n.roundings * BOUND_U * BOUND_U * reach * reach;
     }
-    s->squares = __shfl_sync(0xffffffffu, s->squares, base);
+    s->squares = __shfl_sync(0xffffffffu, mine, base + 6);
     err += n.l_error * (sum + err);
     s->sum = sum;
     s->sum_error = err;
@@ -383,7 +383,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     }
     double unit[5];
     for (int i = 0; i < 5; i++)
-        unit[i] = judge_unit(judge_row_most(largest[i]));
+        unit[i] = judge_unit(judge_row_most<SHARE>(largest[i]));
     __syncwarp();
     if (lane == 0) {
         numbers[OF_DECAY] = decay;
@@ -588,7 +588,7 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
         open |= !(size <= DBL_MAX);
         most = fmax(most, size);
     }
-    const double unit_q = judge_unit(judge_row_most(most));
+    const double unit_q = judge_unit(judge_row_most<SHARE>(most));
     for (int d = lane; d < D; d += SHARE) {
         const float x = room.q[row * D + d];
         room.size_q[row * D + d] = magnitude_narrow(judge_size((double)x, n.score_least), 1 / unit_q);
@@ -615,14 +615,15 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
         __syncthreads();
         open |= !stage_same(work, v, JUDGE_K, 1, tile.k, v.kv * n.bc, v.cols, D, share, shares);
         open |= !stage_same(work, v, JUDGE_V, 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, share, shares);
-        const double most_k =
-            judge_load_tile(work.base, n.type[1], 1, tile.k, v.kv * n.bc, v.cols, D, n.score_least, room.of);
+        const double most_k = judge_load_tile<WARPS>(work.base, n.type[1], 1, tile.k, v.kv * n.bc, v.cols, D,
+                                                     n.score_least, {room.of.tile, D + 1, v.cols, D, room.of.most});
         const struct stage_scoring scoring = {ranges, mask, judge_unit(most_k),
                                               n.score_tiny * fmax(1.0, fabs(n.factor))};
         stage_scores_of(work, v, tile, room, scoring, &parts[0], &parts[1]);
         __syncthreads();
         const double most_v =
-            judge_load_tile(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, 0, room.of);
+            judge_load_tile<WARPS>(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, 0,
+                                   {room.of.tile, n.head_dim_v + 1, v.cols, n.head_dim_v, room.of.most});
         open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
         stage_weights<LONG>(work.base, tile, v, room, ranges, mask, work.base.mask_stride, &s, parts);
         const struct stage_units units = {judge_unit(most_v), judge_unit(judge_size(most_v, c.p_least)),

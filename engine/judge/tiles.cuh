@@ -5,7 +5,7 @@
 
 #include "engine/judge/work.h"
 
-enum { THREADS = JUDGE_THREADS, ROWS = JUDGE_ROWS, SHARE = THREADS / ROWS /* threads to a row's weights */ };
+enum { ROWS = JUDGE_ROWS, LANES = 32 };
 
 /* Where a launch finds its work in device memory. */
 struct judge_arrays {
@@ -25,31 +25,39 @@ struct judge_arrays {
     struct judge_value *values; /* NULL: nobody asks */
 };
 
-/* Arrays of a block in shared memory, in doubles; W: bc. */
+/* Arrays of a block in shared memory, in doubles; W: bc. Rows of operands of a product are `pitch` apart, so that a
+   tensor core's lanes meet in no bank, and go on with zeros to whole instructions. */
 struct judge_room {
-    double *q;                              /* [ROWS][D] */
-    double *most_q;                         /* [ROWS][D] magnitudes; NULL where they are those of q */
-    double *score, *loose, *weight, *error; /* [ROWS][W] */
-    double *fixed, *variance, *more;        /* [ROWS][W]; of long rows alone, as: */
-    double *bins;                           /* [ROWS][JUDGE_BINS] */
-    double *row;                            /* [ROWS][ROW_NUMBERS] */
-    double *most;                           /* [THREADS / 32] */
-    float *size_q;                          /* [ROWS][D] */
-    float *w, *e, *f, *v;                   /* [ROWS][W] narrowed; they lie where score and loose were */
-    float *tile;                            /* [W][the longer row + 1] of K or V */
+    double *q;                       /* [ROWS][pitch of Q] */
+    double *most_q;                  /* the same, magnitudes; NULL where they are those of q */
+    double *score, *loose, *error;   /* [ROWS][W] */
+    double *weight;                  /* [ROWS][pitch of P] */
+    double *fixed, *variance, *more; /* [ROWS][W]; of long rows alone, as: */
+    double *bins;                    /* [ROWS][JUDGE_BINS] */
+    double *row;                     /* [ROWS][ROW_NUMBERS] */
+    double *most;                    /* [warps] */
+    float *size_q;                   /* [ROWS][pitch of Q] */
+    float *narrow;                   /* [ROWS][W + 1][4] weights, errors, fixed, variances; where score was */
+    float *tile;                     /* of K or V, each at its pitch */
+    int pitch_q, pitch_p, pitch_v;
 };
 
 static __device__ struct judge_room judge_room_at(double *at, const struct judge_numbers *n)
 {
-    const int D = n->head_dim, W = n->bc;
+    const int W = n->bc;
     struct judge_room x = {};
-    x.q = at, at += ROWS * D;
+    x.pitch_q = judge_pitch_q(n->head_dim);
+    x.pitch_p = judge_pitch_q(W);
+    x.pitch_v = judge_pitch_v(n->head_dim_v);
+    x.q = at, at += ROWS * x.pitch_q;
     x.most_q = n->input[0].lossy || n->input[1].lossy ? at : NULL;
-    at += x.most_q ? ROWS * D : 0;
+    at += x.most_q ? ROWS * x.pitch_q : 0;
+    x.narrow = (float *)at;
     x.score = at, at += ROWS * W;
     x.loose = at, at += ROWS * W;
-    x.weight = at, at += ROWS * W;
+    at += ROWS * 2;
     x.error = at, at += ROWS * W;
+    x.weight = at, at += ROWS * x.pitch_p;
     if (n->likely) {
         x.fixed = at, at += ROWS * W;
         x.variance = at, at += ROWS * W;
@@ -57,30 +65,38 @@ static __device__ struct judge_room judge_room_at(double *at, const struct judge
         x.bins = at, at += ROWS * JUDGE_BINS;
     }
     x.row = at, at += ROWS * ROW_NUMBERS;
-    x.most = at, at += THREADS / 32;
+    x.most = at, at += JUDGE_ROW_THREADS / LANES;
     x.size_q = (float *)at;
-    x.tile = x.size_q + ROWS * D;
-    x.w = (float *)x.score;
-    x.e = x.w + ROWS * W;
-    x.f = x.e + ROWS * W;
-    x.v = x.f + ROWS * W;
+    x.tile = x.size_q + ROWS * x.pitch_q;
     return x;
 }
 
-/* code_is: what each of 256 codes is; read where the type is one of codes. */
-static __device__ double judge_load(int type, const float *code_is, const unsigned char *data, int64_t i)
+/* The bits of element i. */
+static __device__ uint32_t judge_bits(int type, const unsigned char *data, int64_t i)
 {
     if (type == DTYPE_F32)
-        return (double)((const float *)data)[i];
-    if (type != DTYPE_F16 && type != DTYPE_BF16)
-        return (double)code_is[data[i]];
-    const uint16_t code = ((const uint16_t *)data)[i];
+        return ((const uint32_t *)data)[i];
+    return type == DTYPE_F16 || type == DTYPE_BF16 ? ((const uint16_t *)data)[i] : data[i];
+}
+
+/* code_is: what each of 256 codes is; read where the type is one of codes. f32 holds every number of all types. */
+static __device__ float judge_value_of(int type, const float *code_is, uint32_t bits)
+{
+    if (type == DTYPE_F32)
+        return format_f32_of(bits);
     if (type == DTYPE_BF16)
-        return (double)format_f32_of((uint32_t)code << 16);
+        return format_f32_of(bits << 16);
+    if (type != DTYPE_F16)
+        return code_is[bits];
     /* The exponent of a half moved to its place in f32 is short by 112; a subnormal one comes out normal. */
-    const uint32_t sign = (uint32_t)(code & 0x8000u) << 16, magnitude = (uint32_t)(code & 0x7FFFu) << 13;
+    const uint32_t sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7FFFu) << 13;
     const float x = format_f32_of(magnitude) * 0x1p112f;
-    return (double)format_f32_of(sign | format_f32_bits(x) | (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0));
+    return format_f32_of(sign | format_f32_bits(x) | (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0));
+}
+
+static __device__ double judge_load(int type, const float *code_is, const unsigned char *data, int64_t i)
+{
+    return (double)judge_value_of(type, code_is, judge_bits(type, data, i));
 }
 
 static __device__ double judge_round(int type, double x)
@@ -103,23 +119,22 @@ static __device__ double judge_size(double x, double least)
     return size > 0 && size < least ? least : size;
 }
 
-/* The largest of the threads that share a row. */
-static __device__ double judge_row_most(double x)
+/* The largest of so many threads that follow each other. */
+template <int SHARE> static __device__ double judge_row_most(double x)
 {
     for (int flip = SHARE / 2; flip > 0; flip /= 2)
         x = fmax(x, __shfl_xor_sync(0xffffffffu, x, flip));
     return x;
 }
 
-static __device__ double judge_block_most(double x, double *room)
+template <int WARPS> static __device__ double judge_block_most(double x, double *room)
 {
-    for (int flip = 16; flip > 0; flip /= 2)
-        x = fmax(x, __shfl_xor_sync(0xffffffffu, x, flip));
+    x = judge_row_most<LANES>(x);
     __syncthreads();
-    if (threadIdx.x % 32 == 0)
-        room[threadIdx.x / 32] = x;
+    if (threadIdx.x % LANES == 0)
+        room[threadIdx.x / LANES] = x;
     __syncthreads();
-    for (int i = 0; i < THREADS / 32; i++)
+    for (int i = 0; i < WARPS; i++)
         x = fmax(x, room[i]);
     return x;
 }
@@ -140,22 +155,43 @@ static __device__ double judge_sum(const double *x, int n)
     return all + rest;
 }
 
-/* A tile of K or V as f32, which holds every number of the types; the largest magnitude, sizes at least `least`.
-   Infinite where one is no finite number. */
+/* Where a tile of K or V comes to lie: rows and elements beyond those that there are become 0. */
+struct judge_tile_room {
+    float *at;
+    int pitch, rows, dims;
+    double *most; /* [WARPS] */
+};
+
+/* A tile of K or V; the largest magnitude, sizes at least `least`. Infinite where one is no finite number. All of a
+   thread's elements are on their way before it looks at the first. */
+template <int WARPS>
 static __device__ double judge_load_tile(const struct judge_arrays &work, int type, int operand, int64_t at, int first,
-                                         int cols, int dim, double least, const struct judge_room &room)
+                                         int cols, int dim, double least, const struct judge_tile_room &to)
 {
+    enum { EACH = 4, PIECES = 4 };
+    const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     const int64_t stride = work.stride[operand];
     const unsigned char *data = work.input[operand] + at;
-    double most = 0;
-    for (int i = threadIdx.x; i < cols * dim; i += THREADS) {
-        const int row = i / dim, d = i % dim;
-        const double x = judge_load(type, work.code + 256 * operand, data, (first + row) * stride + d),
-                     size = judge_size(x, least);
-        room.tile[row * (dim + 1) + d] = (float)x;
-        most = size <= DBL_MAX ? fmax(most, size) : (double)INFINITY;
-    }
-    return judge_block_most(most, room.most);
+    const float *code = work.code + 256 * operand;
+    float most = 0;
+    for (int row = warp; row < to.rows; row += EACH * WARPS)
+        for (int d = lane; d < to.dims; d += PIECES * LANES) {
+            uint32_t bits[EACH * PIECES];
+#pragma unroll
+            for (int i = 0; i < EACH * PIECES; i++) {
+                const int r = row + i / PIECES * WARPS, c = d + i % PIECES * LANES;
+                bits[i] = r < cols && c < dim ? judge_bits(type, data, (first + r) * stride + c) : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < EACH * PIECES; i++) {
+                const int r = row + i / PIECES * WARPS, c = d + i % PIECES * LANES;
+                const float x = r < cols && c < dim ? judge_value_of(type, code, bits[i]) : 0, size = fabsf(x);
+                if (r < to.rows && c < to.dims)
+                    to.at[r * to.pitch + c] = x;
+                most = size <= FLT_MAX ? fmaxf(most, size) : (float)INFINITY;
+            }
+        }
+    return judge_block_most<WARPS>(judge_size((double)most, least), to.most);
 }
 
 /* The scale of element d of row `row` of the head. */
@@ -192,20 +228,21 @@ static __device__ double judge_most(const struct judge_input &input, const ELEME
 
 /* The largest of the tile's magnitudes and (V) of what they have beyond the values; the tile is there. */
 static __device__ double judge_most_of_tile(const struct judge_numbers &n, const struct judge_arrays &work, int operand,
-                                            int first, int cols, int dim, double least, const struct judge_room &room,
-                                            double *beyond)
+                                            int first, int cols, int dim, double least,
+                                            const struct judge_tile_room &tile, double *beyond)
 {
+    enum { WARPS = JUDGE_ROW_THREADS / LANES };
     const struct judge_input &input = n.input[operand];
     double most = 0, more = 0;
-    for (int i = threadIdx.x; i < cols * dim; i += THREADS) {
+    for (int i = threadIdx.x; i < cols * dim; i += JUDGE_ROW_THREADS) {
         const int r = i / dim, d = i % dim;
-        const float *row = room.tile + r * (dim + 1);
+        const float *row = tile.at + r * tile.pitch;
         const double x = judge_taken(work.scales, input, row, first + r, d), size = judge_most(input, row, d, x);
         most = size <= DBL_MAX ? fmax(most, judge_size(size, least)) : (double)INFINITY;
         more = fmax(more, size - fabs(x));
     }
-    *beyond = judge_block_most(more, room.most);
-    return judge_block_most(most, room.most);
+    *beyond = judge_block_most<WARPS>(more, tile.most);
+    return judge_block_most<WARPS>(most, tile.most);
 }
 
 #endif

@@ -13,7 +13,9 @@ enum {
     JUDGE_MAGIC = 0x4A554447,
     JUDGE_VERSION = 4,
     JUDGE_ROWS = 16,
-    JUDGE_THREADS = 256 /* of a block */,
+    JUDGE_ROW_THREADS = 512 /* of a block that judges O and LSE */,
+    JUDGE_COLUMNS = JUDGE_ROW_THREADS / 32 * 8 /* of U that such a block has at a time */,
+    JUDGE_STAGE_THREADS = 256 /* the same of captured stages */,
     JUDGE_BINS = 128
 };
 
@@ -148,31 +150,45 @@ enum {
     ROW_NUMBERS
 };
 
-/* Shared memory of a block whose threads take so many columns of U at a time. */
-static inline size_t judge_room_bytes(const struct judge_numbers *n, int columns)
+/* So many elements of a row are whole instructions of a tensor core; how far rows lie apart in banks that its lanes
+   take at once: of Q, K and P four rows of four elements, of V four rows of eight columns. */
+HOST_AND_DEVICE static inline int judge_whole(int n)
 {
-    const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS,
-                 widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
-    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * D + (n->likely ? 7 : 4) * W +
+    return (n + 15) / 16 * 16;
+}
+HOST_AND_DEVICE static inline int judge_pitch_q(int n)
+{
+    return judge_whole(n) + 4;
+}
+HOST_AND_DEVICE static inline int judge_pitch_v(int n)
+{
+    return judge_whole(n) + 8;
+}
+
+/* Shared memory of a block that judges O and LSE. */
+static inline size_t judge_room_bytes(const struct judge_numbers *n)
+{
+    const size_t Q = (size_t)judge_pitch_q(n->head_dim), V = (size_t)judge_pitch_v(n->head_dim_v), W = (size_t)n->bc,
+                 P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS;
+    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 6 : 3) * W + 2 + P +
                         (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
-    const size_t tiles =
-        (rows * sums + JUDGE_THREADS / 32) * sizeof(double) + (rows * D + W * (widest + 1)) * sizeof(float);
-    const size_t end = 4 * rows * (size_t)columns * sizeof(double);
+    const size_t tiles = (rows * sums + JUDGE_ROW_THREADS / 32) * sizeof(double) +
+                         (rows * Q + (size_t)judge_whole(n->bc) * (Q > V ? Q : V)) * sizeof(float);
+    const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);
     return tiles > end ? tiles : end;
 }
+/* The same of a block that judges captured stages, whose threads take so many columns of U at a time. */
 static inline int judge_columns(const struct judge_numbers *n)
 {
     return n->head_dim_v <= 64 ? 64 : n->head_dim_v <= 128 ? 128 : 256;
 }
-
-/* The same of a block that judges captured stages. */
 enum {
     JUDGE_STAGE_NUMBERS = 20 /* of a row, see stages.cuh */,
     JUDGE_BLOCK_BYTES = 4096 /* for what all threads read */
 };
 static inline size_t judge_stage_room_bytes(const struct judge_numbers *n)
 {
-    const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS, warps = JUDGE_THREADS / 32,
+    const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS, warps = JUDGE_STAGE_THREADS / 32,
                  widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
     const size_t more = n->likely ? rows * ((3 * W + JUDGE_BINS) * sizeof(double) + W * sizeof(float)) : 0;
     const size_t tiles = (4 * rows * W + rows * JUDGE_STAGE_NUMBERS + warps) * sizeof(double) + more +
