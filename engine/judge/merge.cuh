@@ -21,11 +21,22 @@ static __device__ void judge_merge_begin(struct judge_merged *x)
 static __device__ void judge_split_begin(const struct judge_numbers &n, bool first, struct judge_state *s)
 {
     s->max = first ? n.max_begin : -(double)INFINITY;
-    s->max_bound = first ? n.bound_begin : 0;
+    const bool mine = first && threadIdx.x % LANES == 0; /* of what lanes have parts of */
+    s->max_bound = mine ? n.bound_begin : 0;
     s->start = s->frame = first ? n.start : n.start_later;
     s->sum = first ? n.l_begin : 0;
     s->sum_error = first ? n.l_error_begin : 0;
     s->turned = s->l = s->l_variance = s->squares = 0;
+    s->framed = false;
+}
+
+/* What its lanes have of a row comes together. */
+static __device__ void judge_join_row(struct judge_state *s)
+{
+    s->max_bound = judge_row_most<LANES>(s->max_bound);
+    s->l = judge_row_sum(s->l);
+    s->l_variance = judge_row_sum(s->l_variance);
+    s->squares = judge_row_sum(s->squares);
 }
 
 /* reference_turn() of a row: the kernel may have taken the tiles in another order. */

@@ -76,12 +76,18 @@ static void take_inputs(const struct oracle_case *c, struct judge_numbers *n)
     n->more |= n->splits > 0;
 }
 
+/* apart: for a tile of K and one of V. */
+static bool has_room_for(const struct judge_numbers *n, bool apart)
+{
+    return judge_room_of(n, apart) + sizeof(struct judge_numbers) + sizeof(struct judge_tile) <= JUDGE_ROOM_MAX;
+}
+
 static bool has_room(const struct oracle_case *c)
 {
     struct judge_numbers n = {
         .head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc, .likely = likely_wanted(c)};
     take_inputs(c, &n);
-    return c->head_dim <= 512 && c->head_dim_v <= 512 && judge_room_bytes(&n) <= JUDGE_ROOM_MAX;
+    return c->head_dim <= 512 && c->head_dim_v <= 512 && has_room_for(&n, false);
 }
 
 const char *judge_unknown(const struct oracle_case *c)
@@ -165,6 +171,7 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     memcpy(n.input, inputs.input, sizeof n.input);
     n.more = inputs.more;
     n.splits = inputs.splits;
+    n.apart = has_room_for(&n, true);
     n.l_error_begin = n.l_begin * bound_expm1(n.bound_begin);
     n.has_lse = lse->data != NULL;
     n.lse_type = n.has_lse ? (int)lse->dtype : DTYPE_F32;

@@ -7,6 +7,53 @@
 
 #include "engine/judge/merge.cuh"
 
+/* The row's state meets a maximum: reference_tile() and step_decay(). What a tile that leaves it as it is does is found
+   once. */
+static __device__ void judge_frame(const struct judge_numbers &n, double max, struct judge_state *s, double *decay,
+                                   double *error)
+{
+    const struct exponential *e = &n.exponential;
+    if (s->framed && max == s->max) {
+        *decay = s->still;
+        *error = s->still_error;
+        return;
+    }
+    const double frame = fmax(max, s->start), folds = exponential_folds(e, frame);
+    step_decay(e, s->max, max, s->frame, frame, decay, error);
+    step_decay(e, max, max, frame, frame, &s->still, &s->still_error);
+    s->max = max;
+    s->frame = frame;
+    const double shift = max == -INFINITY ? 1 : exp_lane(fmax(max - frame, -FRAME_ABOVE));
+    s->p_unit = 1 / (shift * n.p_factor);
+    s->per_unit = s->p_unit > 0 ? 1 / s->p_unit : 0;
+    s->limit = exponential_most(e, folds + e->offset) / shift + 1;
+    s->tiny = fmax(1.0, 1 / n.p_factor) * BOUND_TINY / shift;
+    s->turns = exponential_error(e, 0, folds);
+    s->framed = true;
+}
+
+/* The unit of a row's magnitudes, none of which is negative, by the largest one's exponent. */
+static __device__ double judge_row_unit(double most)
+{
+    const uint32_t high = __reduce_max_sync(0xffffffffu, (uint32_t)(format_f64_bits(most) >> 32));
+    return judge_narrow_unit(format_f64_of((uint64_t)high << 32));
+}
+
+/* judge_sum() by the lanes of a row: each of the first four has a partial sum. */
+static __device__ double judge_weight_sum(const double *weight, int cols)
+{
+    const int part = threadIdx.x % 4, whole = cols / 4 * 4;
+    double mine = 0, rest = 0, sum = 0;
+#pragma unroll 8
+    for (int i = 0; i < whole; i += 4)
+        mine += weight[i + part];
+    for (int i = whole; i < cols; i++)
+        rest += weight[i];
+    for (int i = 0; i < 4; i++)
+        sum += __shfl_sync(0xffffffffu, mine, i);
+    return sum + rest;
+}
+
 /* Maximum, weights and the sum of a row over one tile: reference_tile() but for U. */
 static __device__ void judge_weights(const struct judge_numbers &n, const struct judge_room &room,
                                      const unsigned char *mask, int kv, int cols, double times, struct judge_state *s)
@@ -14,9 +61,10 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     const int row = threadIdx.x / LANES, lane = threadIdx.x % LANES, W = n.bc;
     double *score = room.score + row * W, *loose = room.loose + row * W, *weight = room.weight + row * room.pitch_p,
            *error = room.error + row * W, *fixed = room.fixed + row * W, *variance = room.variance + row * W,
-           *more = room.more + row * W, *bins = room.bins + row * JUDGE_BINS, *numbers = room.row + row * ROW_NUMBERS;
+           *bins = room.bins + row * JUDGE_BINS, *numbers = room.row + row * ROW_NUMBERS;
     const struct exponential *e = &n.exponential;
-    double top = -INFINITY, top_bound = 0, seen = 0;
+    double top = -INFINITY, top_bound = 0;
+    int seen = 0;
     for (int col = lane; col < cols; col += LANES) {
         const int key = kv * W + col;
         if (key < s->first || key >= s->last || (mask && !mask[key])) {
@@ -31,26 +79,20 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
         top = fmax(top, score[col]);
         top_bound = fmax(top_bound, loose[col]);
     }
-    for (int flip = LANES / 2; flip > 0; flip /= 2)
-        seen += __shfl_xor_sync(0xffffffffu, seen, flip);
-    const double max_prev = s->max, frame_prev = s->frame;
-    s->max = fmax(s->max, judge_row_most<LANES>(top) * n.natural);
-    s->max_bound = fmax(s->max_bound, judge_row_most<LANES>(top_bound) * n.natural);
-    s->frame = fmax(s->max, s->start);
-    const double shift = s->max == -INFINITY ? 1 : exp_lane(fmax(s->max - s->frame, -FRAME_ABOVE));
+    seen = __reduce_add_sync(0xffffffffu, seen);
     double decay, decay_error;
-    step_decay(e, max_prev, s->max, frame_prev, s->frame, &decay, &decay_error);
-    const double folded = exponential_folds(e, s->frame) + e->offset;
-    const double p_unit = 1 / (shift * n.p_factor);
+    judge_frame(n, fmax(s->max, judge_row_largest(top) * n.natural), s, &decay, &decay_error);
+    s->max_bound = fmax(s->max_bound, top_bound * n.natural);
+    const double p_unit = s->p_unit, per_unit = s->per_unit;
     struct weight_terms terms;
     terms.natural = n.natural;
     terms.top = s->max;
     terms.frame = s->frame;
     terms.frame_loose = 0;
-    terms.folded = folded;
+    terms.folded = exponential_folds(e, s->frame) + e->offset;
     terms.factor = 1;
-    terms.limit = exponential_most(e, folded) / shift + 1;
-    terms.tiny = fmax(1.0, 1 / n.p_factor) * BOUND_TINY / shift;
+    terms.limit = s->limit;
+    terms.tiny = s->tiny;
     terms.convert = n.convert;
     struct likely_terms likely;
     likely.natural = fabs(n.natural);
@@ -59,98 +101,81 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     likely.half_tiny = n.p_half_tiny * p_unit;
     likely.l_unit = n.l_unit;
     likely.l_half_tiny = n.l_half_tiny * p_unit;
-    __syncwarp();
+    /* What P V takes of the weights, and what tensor cores lose of small ones. */
+    const bool narrow = n.u_least > BOUND_TINY;
+    const double least_weight = n.u_least * p_unit;
+    double most[JUDGE_SIZES] = {}, sum_e = 0, less = 0, squares = 0, l_more = 0, of_weights = 0;
     for (int col = lane; col < cols; col += LANES) {
         double off;
         const double x = score[col], w = weight_exp(e, &terms, x, loose[col], &off);
         const double err = weight_error(&terms, x, w, off);
-        weight[col] = w;
-        error[col] = err;
         s->open |= !(w <= DBL_MAX) || !(err <= DBL_MAX);
-        if (n.likely) {
-            const struct likely_weight one = likely_weight(&likely, w, err, loose[col]);
-            fixed[col] = one.fixed;
-            variance[col] = one.variance;
-            score[col] = one.less;
-            loose[col] = one.squares;
-            more[col] = one.l_more;
-        }
+        sum_e += err;
+        double taken = n.p_unit > 0 ? weight_rounded(w, err, n.p_unit, n.p_half_tiny * p_unit) : err;
+        if (narrow && w > 0 && w < least_weight)
+            taken += n.u_error * least_weight;
+        weight[col] = w;
+        error[col] = taken;
+        most[0] = fmax(most[0], w);
+        most[1] = fmax(most[1], taken);
+        if (!n.likely)
+            continue;
+        const struct likely_weight one = likely_weight(&likely, w, err, loose[col]);
+        fixed[col] = fabs(one.fixed);
+        variance[col] = one.variance;
+        most[2] = fmax(most[2], fixed[col]);
+        most[3] = fmax(most[3], one.variance);
+        less += one.less;
+        squares += one.squares;
+        l_more += one.l_more;
+        of_weights += judge_deals(w, per_unit) ? w * w : 0;
     }
-    const double most_decay = decay + decay_error, per_unit = p_unit > 0 ? 1 / p_unit : 0;
     __syncwarp();
-    if (n.likely)
-        judge_deal_weights<LANES>(n, true, weight, cols, per_unit, most_decay, bins);
-    /* Sums in the CPU's order, each by one thread. */
-    double mine = 0;
-    if (lane < 2) {
-        mine = judge_sum(lane == 0 ? weight : error, cols);
-    } else if (lane < 5 && n.likely) {
-        const double *of = lane == 2 ? score : lane == 3 ? loose : more;
-        for (int i = 0; i < cols; i++)
-            mine += of[i];
-    } else if (lane == 5 && n.likely) {
-        mine = judge_squares(weight, cols, per_unit, most_decay, s->squares);
-    }
-    const double sum_w = __shfl_sync(0xffffffffu, mine, 0), sum_e = __shfl_sync(0xffffffffu, mine, 1),
-                 less = __shfl_sync(0xffffffffu, mine, 2), squares = __shfl_sync(0xffffffffu, mine, 3),
-                 l_more = __shfl_sync(0xffffffffu, mine, 4), of_weights = __shfl_sync(0xffffffffu, mine, 5);
+    const double most_decay = decay + decay_error, sum_w = judge_weight_sum(weight, cols);
     double sum = decay * s->sum, moved = decay_error * s->sum;
+    sum_e = judge_row_sum(sum_e);
     sum += sum_w;
     moved += sum_e;
     double err = most_decay * s->sum_error + moved + n.l_unit * (sum_w + sum_e) + n.l_half_tiny * p_unit * seen;
     if (n.likely) {
         const double reach = sum + err;
-        s->squares = of_weights;
-        s->l = most_decay * s->l + moved - less + l_more;
-        s->l_variance =
-            most_decay * most_decay * s->l_variance + squares + n.roundings * BOUND_U * BOUND_U * reach * reach;
+        judge_deal_weights<LANES>(n, true, weight, cols, per_unit, most_decay, bins);
+        s->squares = most_decay * most_decay * s->squares + of_weights;
+        s->l = most_decay * s->l + (l_more - less) + (lane == 0 ? moved : 0);
+        s->l_variance = most_decay * most_decay * s->l_variance + squares +
+                        (lane == 0 ? n.roundings * BOUND_U * BOUND_U * reach * reach : 0);
     }
     err += n.l_error * (sum + err);
     s->sum = sum;
     s->sum_error = err;
-    s->turned += exponential_error(e, 0, exponential_folds(e, s->frame));
-    /* What P V takes of the weights, and what tensor cores lose of small ones. */
-    const bool narrow = n.u_least > BOUND_TINY;
-    const double least_weight = n.u_least * p_unit;
-    double most[4] = {0, 0, 0, 0};
-    for (int col = lane; col < cols; col += LANES) {
-        const double w = weight[col];
-        double off = n.p_unit > 0 ? weight_rounded(w, error[col], n.p_unit, n.p_half_tiny * p_unit) : error[col];
-        if (narrow && w > 0 && w < least_weight)
-            off += n.u_error * least_weight;
-        error[col] = off;
-        most[0] = fmax(most[0], w);
-        most[1] = fmax(most[1], off);
-        if (n.likely) {
-            most[2] = fmax(most[2], fabs(fixed[col]));
-            most[3] = fmax(most[3], variance[col]);
-        }
-    }
-    double unit[4];
-    for (int i = 0; i < 4; i++)
-        unit[i] = judge_unit(judge_row_most<LANES>(most[i]));
-    __syncwarp();
+    s->turned += s->turns;
+    double unit[JUDGE_SIZES];
+#pragma unroll
+    for (int i = 0; i < JUDGE_SIZES; i++)
+        unit[i] = judge_row_unit(most[i]);
     if (lane == 0) {
         numbers[ROW_DECAY] = decay;
         numbers[ROW_DECAY_ERROR] = decay_error;
         numbers[ROW_LIKELY_DECAY] = most_decay;
         numbers[ROW_LOST] = narrow ? n.u_error * (n.u_least * s->sum + cols * least_weight) * times : 0;
-        for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int i = 0; i < JUDGE_SIZES; i++)
             numbers[ROW_W + i] = unit[i];
     }
-    __syncthreads(); /* the narrowed ones lie where other rows' scores were */
     for (int col = lane; col < judge_whole(cols); col += LANES) {
         const bool there = col < cols;
-        if (there) {
-            float4 x = {magnitude_narrow(weight[col], 1 / unit[0]), magnitude_narrow(error[col], 1 / unit[1]), 0, 0};
-            if (n.likely) {
-                x.z = magnitude_narrow(fixed[col], 1 / unit[2]);
-                x.w = magnitude_narrow(variance[col], 1 / unit[3]);
-            }
-            *(float4 *)(void *)(room.narrow + (row * (W + 1) + col) * 4) = x;
-        } else {
-            weight[col] = 0;
+        const int at = row * judge_pitch_sizes(W) + judge_size_place(col);
+        const auto narrowed = [there, col](const double *of, double unit) {
+            return __float2half_rn(there ? magnitude_narrow(of[col], judge_inverse(unit)) : 0);
+        };
+        room.sizes[0][at] = narrowed(weight, unit[0]);
+        room.sizes[1][at] = narrowed(error, unit[1]);
+        if (n.likely) {
+            room.sizes[2][at] = narrowed(fixed, unit[2]);
+            room.sizes[3][at] = narrowed(variance, unit[3]);
         }
+        if (!there)
+            weight[col] = 0;
     }
     __syncthreads();
 }
@@ -160,81 +185,76 @@ struct judge_units {
     double v, more;
 };
 
-/* Sums over a tile's keys of a lane's four elements of U, as judge_multiply() has them. */
-struct judge_sums {
-    double product[4];
-    float w[4], e[4], f[4], v[4], more[4];
-};
-
-/* P V of eight columns and all rows, added to what there was. d: the first column. */
+/* P V of eight columns and all rows, added to what there was. d: the first column; *top: the largest |v| of column
+   lane / 4 among keys that the lane has. */
 template <bool MORE>
 static __device__ void judge_values(const struct judge_numbers &n, const double *scales, const struct judge_room &room,
                                     int d, int key, int cols, double times, const struct judge_units &units,
                                     struct judge_element *u, double *top)
 {
-    const int W = n.bc, upper = threadIdx.x % LANES / 4, pitch = room.pitch_v;
-    const float *values = room.tile + d, *mine = values + threadIdx.x % 4 * 2;
-    const float *rows[2] = {room.narrow + upper * (W + 1) * 4, room.narrow + (upper + 8) * (W + 1) * 4};
-    const float scale = (float)(1 / units.v);
-    const double unit_vv = units.v * units.v, scale_vv = 1 / unit_vv, scale_more = MORE ? 1 / units.more : 0;
-    struct judge_sums sums = {};
-    float most_f32[2] = {};
+    const int upper = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4, pitch = room.pitch_v,
+              whole = judge_whole(cols), pitch_sizes = judge_pitch_sizes(n.bc);
+    const double scale = judge_inverse(units.v), scale_more = MORE ? judge_inverse(units.more) : 0;
+    const float narrow = (float)scale;
+    double product[4] = {};
+    float sizes[3][4] = {}, squares[1][4] = {}, more[1][4] = {};
     const auto taken = [&](int k, int column) {
-        const bool there = !MORE || (k < cols && d + column < n.head_dim_v);
-        return !there ? 0.0
-               : MORE ? judge_taken(scales, n.input[2], values + k * pitch - d, key + k, d + column)
-                      : (double)values[k * pitch + column];
+        const float *of = room.values + k * pitch;
+        if (!MORE)
+            return (double)of[d + column];
+        return k < cols && d + column < n.head_dim_v ? judge_taken(scales, n.input[2], of, key + k, d + column) : 0.0;
     };
-    judge_multiply(room.weight, room.pitch_p, judge_whole(cols), taken, sums.product);
-#pragma unroll 4
-    for (int k = 0; k < cols; k++) {
-        const float2 value = *(const float2 *)(const void *)(mine + k * pitch);
-        const float4 of[2] = {judge_four(rows[0] + k * 4), judge_four(rows[1] + k * 4)};
-        float size[2], square[2], beyond[2] = {};
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-            if (MORE) {
-                const double x = taken(k, threadIdx.x % 4 * 2 + j),
-                             most = judge_most(n.input[2], values + k * pitch - d, d + threadIdx.x % 4 * 2 + j, x);
-                size[j] = magnitude_narrow(most, 1 / units.v);
-                square[j] = magnitude_narrow(most * most, scale_vv);
-                beyond[j] = magnitude_narrow(most - fabs(x), scale_more);
-                top[j] = fmax(top[j], most * times);
-            } else {
-                const float x = fabsf(j ? value.y : value.x);
-                size[j] = x * scale;
-                square[j] = size[j] * size[j];
-                most_f32[j] = fmaxf(most_f32[j], x);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            sums.w[i] = fmaf(of[i / 2].x, size[i % 2], sums.w[i]);
-            sums.e[i] = fmaf(of[i / 2].y, size[i % 2], sums.e[i]);
-            sums.f[i] = fmaf(of[i / 2].z, size[i % 2], sums.f[i]);
-            sums.v[i] = fmaf(of[i / 2].w, square[i % 2], sums.v[i]);
-            if (MORE)
-                sums.more[i] = fmaf(of[i / 2].x, beyond[i % 2], sums.more[i]);
-        }
+    const auto most = [&](int k, int column) {
+        return k < cols && d + column < n.head_dim_v
+                   ? judge_most(n.input[2], room.values + k * pitch, d + column, taken(k, column))
+                   : 0.0;
+    };
+    const auto size = [&](int k, int column) {
+        return MORE ? magnitude_narrow(most(k, column), scale) : fabsf(room.values[k * pitch + d + column]) * narrow;
+    };
+    const auto square = [&](int k, int column) {
+        const float x = size(k, column);
+        return x * x * 0x1p-15f; /* as large as the others */
+    };
+    const auto beyond = [&](int k, int column) {
+        return magnitude_narrow(most(k, column) - fabs(taken(k, column)), scale_more);
+    };
+    judge_multiply(room.weight, room.pitch_p, whole, taken, product);
+    if (n.likely) {
+        const __half *const three[3] = {room.sizes[0], room.sizes[1], room.sizes[2]};
+        judge_sizes(three, pitch_sizes, whole, size, sizes);
+        judge_sizes({room.sizes[3]}, pitch_sizes, whole, square, squares);
+    } else {
+        const __half *const two[2] = {room.sizes[0], room.sizes[1]};
+        judge_sizes(two, pitch_sizes, whole, size, *(float(*)[2][4])sizes);
     }
-    for (int j = 0; !MORE && j < 2; j++)
-        top[j] = fmax(top[j], (double)most_f32[j] * times);
+    if (MORE && n.input[2].lossy)
+        judge_sizes({room.sizes[0]}, pitch_sizes, whole, beyond, more);
+    float most_f32 = 0;
+    for (int k = quarter; k < cols; k += 4) {
+        if (MORE)
+            *top = fmax(*top, most(k, upper) * times);
+        else
+            most_f32 = fmaxf(most_f32, fabsf(room.values[k * pitch + d + upper]));
+    }
+    *top = fmax(*top, (double)most_f32 * times);
     /* Units are powers of two: of each it is the same digits. */
-    const double lost = magnitude_lost(cols), grown = magnitude_grown(1, cols), of_v = grown * times * units.v;
-    const double of_more = times * BOUND_SLACK * grown * units.more, of_vv = grown * (times * times) * unit_vv;
+    const double lost = judge_lost(cols), grown = judge_grown(), of_v = grown * times * units.v;
+    const double of_more = times * BOUND_SLACK * grown * units.more,
+                 of_vv = grown * (times * times) * (units.v * units.v * 0x1p15);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const double *numbers = room.row + (upper + i / 2 * 8) * ROW_NUMBERS;
         const struct sum_terms terms = {numbers[ROW_DECAY], numbers[ROW_DECAY_ERROR], n.u_error, numbers[ROW_LOST]};
-        const double of_tile = times * sums.product[i], size = ((double)sums.w[i] + lost) * (of_v * numbers[ROW_W]);
-        const double more = MORE && n.input[2].lossy ? ((double)sums.more[i] + lost) * (of_more * numbers[ROW_W]) : 0;
+        const double of_tile = times * product[i], size_u = ((double)sizes[0][i] + lost) * (of_v * numbers[ROW_W]);
+        const double off = MORE && n.input[2].lossy ? ((double)more[0][i] + lost) * (of_more * numbers[ROW_W]) : 0;
         double moved, reach;
-        sum_element(&terms, of_tile, size, ((double)sums.e[i] + lost) * (of_v * numbers[ROW_E]), more, &u[i].sum,
+        sum_element(&terms, of_tile, size_u, ((double)sizes[1][i] + lost) * (of_v * numbers[ROW_E]), off, &u[i].sum,
                     &u[i].error, &moved, &reach);
         if (n.likely)
-            likely_value(numbers[ROW_LIKELY_DECAY], &n.share, of_tile, size, moved, reach,
-                         ((double)sums.f[i] + lost) * (of_v * numbers[ROW_F]),
-                         ((double)sums.v[i] + lost) * (of_vv * numbers[ROW_V]), &u[i].likely);
+            likely_value(numbers[ROW_LIKELY_DECAY], &n.share, of_tile, size_u, moved, reach,
+                         ((double)sizes[2][i] + lost) * (of_v * numbers[ROW_F]),
+                         ((double)squares[0][i] + lost) * (of_vv * numbers[ROW_V]), &u[i].likely);
     }
 }
 
@@ -363,12 +383,21 @@ static __device__ void judge_load_q(const struct judge_numbers &n, const struct 
         s->open |= !(size <= DBL_MAX);
         most = fmax(most, size);
     }
-    s->unit_q = judge_unit(judge_row_most<LANES>(most));
-    for (int d = lane; d < judge_whole(D); d += LANES)
-        room.size_q[row * pitch + d] =
-            d < D ? magnitude_narrow(judge_size(room.most_q ? room.most_q[row * pitch + d] : q[d], n.score_least),
-                                     1 / s->unit_q)
-                  : 0;
+    const double unit = judge_narrow_unit(judge_row_most<LANES>(most));
+    for (int d = lane; d < judge_whole(D); d += LANES) {
+        const double size = d < D ? judge_size(room.most_q ? room.most_q[row * pitch + d] : q[d], n.score_least) : 0;
+        room.size_q[row * judge_pitch_sizes(D) + judge_size_place(d)] =
+            __float2half_rn(magnitude_narrow(size, judge_inverse(unit)));
+    }
+    if (lane == 0)
+        room.row[row * ROW_NUMBERS + ROW_Q] = unit;
+}
+
+/* By all threads of a block. */
+template <class T> static __device__ void judge_copy(T *to, const T *from)
+{
+    for (unsigned i = threadIdx.x; i < sizeof *to / sizeof(uint32_t); i += JUDGE_ROW_THREADS)
+        ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)from)[i];
 }
 
 /* A block's rows. A warp has eight columns of U, PASSES times, JUDGE_COLUMNS apart. MORE: judge_numbers.more. */
@@ -378,8 +407,12 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
     enum { WARPS = JUDGE_ROW_THREADS / LANES, EACH = 4, W = JUDGE_COLUMNS };
     extern __shared__ double judge_shared[];
     const struct judge_block block = work.blocks[blockIdx.x];
-    const struct judge_tile tile = work.tiles[block.tile];
-    const struct judge_numbers &n = work.numbers[tile.numbers];
+    __shared__ struct judge_numbers n; /* which are read again and again, as is */
+    __shared__ struct judge_tile tile;
+    judge_copy(&tile, &work.tiles[block.tile]);
+    __syncthreads();
+    judge_copy(&n, &work.numbers[tile.numbers]);
+    __syncthreads();
     const struct judge_room room = judge_room_at(judge_shared, &n);
     const int rows = tile.rows - block.row < ROWS ? tile.rows - block.row : ROWS, D = n.head_dim;
     const int row = threadIdx.x / LANES, lane = threadIdx.x % LANES, whole = judge_whole(D);
@@ -400,7 +433,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
     for (int i = threadIdx.x; n.likely && i < ROWS * JUDGE_BINS; i += JUDGE_ROW_THREADS)
         room.bins[i] = 0;
     struct judge_element u[PASSES][EACH] = {};
-    double top[PASSES][2] = {};
+    double top[PASSES] = {};
     struct judge_merged merged;
     struct merged_value parts[MORE ? PASSES : 1][MORE ? EACH : 1] = {};
     double tiles = 0; /* of this split */
@@ -409,6 +442,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
     judge_merge_begin(&merged);
     /* The state so far joins those of the splits before. */
     const auto merge = [&]() {
+        judge_join_row(&s);
         judge_turn_row(n, tiles, &s);
         judge_merge_row(n, n.likely ? likely_together(room.bins + row * JUDGE_BINS, JUDGE_BINS, s.squares) : 1, &s,
                         &merged, room.row + row * ROW_NUMBERS);
@@ -419,10 +453,26 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
                                     &parts[MORE ? pass : 0][MORE ? i : 0]);
         __syncthreads();
     };
-    for (int visit = 0; visit < visits; visit++) {
-        const int at = splits ? work.orders[tile.order + visit] : tile.first + visit, kv = at & ~JUDGE_BEGINS;
-        if (!splits && work.skips && work.skips[tile.skips + kv - tile.first])
-            continue;
+    const auto visited = [&](int visit) { return splits ? work.orders[tile.order + visit] : tile.first + visit; };
+    const auto behind = [&](int visit) {
+        do
+            visit++;
+        while (visit < visits && !splits && work.skips && work.skips[tile.skips + visit]);
+        return visit;
+    };
+    const auto columns = [&](int kv) { return tile.keys - kv * n.bc < n.bc ? tile.keys - kv * n.bc : n.bc; };
+    struct judge_pieces of_k, of_v;
+    const bool ahead = judge_goes_ahead(work, n.type[1], 1, tile.k, n.bc, D, &of_k) &
+                       judge_goes_ahead(work, n.type[2], 2, tile.v, n.bc, n.head_dim_v, &of_v);
+    struct judge_ahead asked = {};
+    const auto ask_keys = [&](int visit) {
+        const int kv = visit < visits ? visited(visit) & ~JUDGE_BEGINS : 0;
+        if (ahead && visit < visits)
+            asked = judge_ask(work, 1, tile.k, kv * n.bc, columns(kv), of_k);
+    };
+    ask_keys(behind(-1));
+    for (int visit = behind(-1); visit < visits; visit = behind(visit)) {
+        const int at = visited(visit), kv = at & ~JUDGE_BEGINS, cols = columns(kv);
         if (splits && at != kv) {
             merge();
             judge_split_begin(n, false, &s);
@@ -431,31 +481,51 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
             tiles = 0;
         }
         tiles++;
-        const int cols = tile.keys - kv * n.bc < n.bc ? tile.keys - kv * n.bc : n.bc;
-        __syncthreads();
-        if (lane == 0)
-            room.row[row * ROW_NUMBERS + ROW_W] = s.unit_q;
-        const struct judge_tile_room keys = {room.tile, room.pitch_q, cols, whole, room.most},
-                                     values = {room.tile, room.pitch_v, judge_whole(cols), n.head_dim_v, room.most};
-        double most_k = judge_load_tile<WARPS>(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, n.score_least, keys),
-               beyond = 0;
-        if (MORE && n.input[1].lossy)
-            most_k = judge_most_of_tile(n, work, 1, kv * n.bc, cols, D, n.score_least, keys, &beyond);
+        if (!n.apart)
+            __syncthreads();
+        const struct judge_tile_room keys = {room.keys, room.pitch_q, cols, whole, room.most},
+                                     values = {room.values, room.pitch_v, judge_whole(cols), n.head_dim_v,
+                                               room.most + WARPS};
+        uint32_t *beyond = room.most + 2 * WARPS;
+        if (ahead)
+            judge_take_tile(work, n.type[1], 1, asked, of_k, keys);
+        else
+            judge_load_tile<WARPS>(work, n.type[1], 1, tile.k, kv * n.bc, cols, D, keys);
+        if (ahead)
+            asked = judge_ask(work, 2, tile.v, kv * n.bc, cols, of_v);
+        __syncthreads(); /* all have left U of the tile before, whose V and weights may be replaced */
+        const double most_k = MORE && n.input[1].lossy
+                                  ? judge_most_of_tile(n, work, 1, kv * n.bc, cols, D, n.score_least, keys, beyond)
+                                  : judge_size(judge_block_largest<WARPS>(keys.most), n.score_least);
         const double times = n.scaled_v ? work.scales[n.by_tile + kv] : 1;
         judge_scores<MORE>(n, work, tile, block.row, kv * n.bc, room, judge_narrow_unit(most_k), cols);
-        __syncthreads();
-        double most_v = judge_load_tile<WARPS>(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, 0, values);
-        beyond = 0;
-        if (MORE && n.input[2].lossy)
-            most_v = judge_most_of_tile(n, work, 2, kv * n.bc, cols, n.head_dim_v, 0, values, &beyond);
+        if (!n.apart)
+            __syncthreads();
+        if (ahead)
+            judge_take_tile(work, n.type[2], 2, asked, of_v, values);
+        else
+            judge_load_tile<WARPS>(work, n.type[2], 2, tile.v, kv * n.bc, cols, n.head_dim_v, values);
+        ask_keys(behind(visit));
+        __syncthreads(); /* all scores are there, and V */
+        const double most_v = MORE && n.input[2].lossy
+                                  ? judge_most_of_tile(n, work, 2, kv * n.bc, cols, n.head_dim_v, 0, values, beyond)
+                                  : judge_block_largest<WARPS>(values.most);
+        const double unit_beyond = MORE && n.input[2].lossy ? judge_narrow_unit(judge_block_largest<WARPS>(beyond)) : 1;
         s.open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
         judge_weights(n, room, mask, kv, cols, times, &s);
-        const struct judge_units units = {judge_narrow_unit(most_v), judge_unit(beyond)};
+        const struct judge_units units = {judge_narrow_unit(most_v), unit_beyond};
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + first < n.head_dim_v)
                 judge_values<MORE>(n, work.scales, room, pass * W + first, kv * n.bc, cols, times, units, u[pass],
-                                   top[pass]);
+                                   &top[pass]);
+    }
+    /* Of a column four lanes have seen some keys each, and two columns are a lane's. */
+    double tops[PASSES][2];
+    for (int pass = 0; pass < PASSES; pass++) {
+        top[pass] = judge_row_most<4>(top[pass]);
+        for (int i = 0; i < 2; i++)
+            tops[pass][i] = __shfl_sync(0xffffffffu, top[pass], (lane % 4 * 2 + i) * 4);
     }
     const double turned = s.turned + n.alpha_arguments;
     double common = 0;
@@ -463,6 +533,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
         merge();
         common = judge_merge_end(n, &merged, &s);
     } else {
+        judge_join_row(&s);
         judge_turn_row(n, tiles, &s);
     }
     struct judge_row out = {};
@@ -492,7 +563,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS) judge_rows(const struct jud
                 judge_merge_end_element(numbers[i][ROW_SHARE], parts[MORE ? pass : 0][MORE ? i : 0], &u[pass][i]);
             else
                 judge_turn_element(n, tiles, numbers[i][ROW_ALPHA], &u[pass][i]);
-            const struct judge_value value = judge_end_element(n, numbers[i], top[pass][i % 2], &u[pass][i]);
+            const struct judge_value value = judge_end_element(n, numbers[i], tops[pass][i % 2], &u[pass][i]);
             want[r * W + column] = value.want;
             bound[r * W + column] = value.bound;
             if (n.likely) {

@@ -4,12 +4,14 @@
 
 #include "engine/judge/tiles.cuh"
 
-/* What all threads of a row know of it. */
+/* What all lanes of a row know of it. Of max_bound, l, l_variance and squares a lane has what its own keys made, until
+   judge_join_row(). */
 struct judge_state {
     double max, max_bound, frame, start, sum, sum_error, turned, l, l_variance, squares;
-    double unit_q;
+    /* Of the maximum at hand; the same for all tiles that leave it as it is, and what such a tile does to the sums. */
+    double p_unit, per_unit, limit, tiny, turns, still, still_error;
     int first, last, keys;
-    bool open;
+    bool open, framed; /* framed: these are there */
 };
 
 /* An element of U as far as the tiles have come. */
@@ -51,15 +53,6 @@ static __device__ void judge_deal_weights(const struct judge_numbers &n, bool th
             bins[bin] = sum;
         __syncwarp();
     }
-}
-
-static __device__ double judge_squares(const double *weight, int cols, double per_unit, double decay, double squares)
-{
-    if (decay != 1)
-        squares *= decay * decay;
-    for (int i = 0; i < cols; i++)
-        squares += judge_deals(weight[i], per_unit) ? weight[i] * weight[i] : 0;
-    return squares;
 }
 
 /* The bias of a row of the q tile and a key, bias_at(); *size: the sum of the terms' magnitudes. */
@@ -162,40 +155,65 @@ template <class B> static __device__ void judge_multiply(const double *a, int pi
 #endif
 }
 
-/* What 1 of a narrowed magnitude of K or V stands for: a power of two by which f32 can be divided. */
+/* Magnitudes are narrowed to f16, of which tensor cores make f32 sums. What 1 of them stands for is a power of two that
+   brings the largest to [2^14, 2^15), so that 2^-40 of it is above 0 still; no f32 is too small to be divided by it. */
 static __device__ double judge_narrow_unit(double largest)
 {
-    return fmax(judge_unit(largest), BOUND_TINY);
+    return fmax(judge_unit(largest), 0x1p-112) * 0x1p-14;
+}
+/* 1 / x of a power of two, which is no subnormal. */
+static __device__ double judge_inverse(double x)
+{
+    return format_f64_of((UINT64_C(2046) << 52) - format_f64_bits(x));
+}
+/* As magnitude_grown() and magnitude_lost() of such sums: rounding two operands to nearest f16 makes them 2^-11 smaller
+   each, and a tensor core loses at most 17 2^-23 of the sum per 16 products, up to 32 times. What is below normal f16
+   loses 2^-25, times another below 2^15, twice. So they are an upper bound, and 0.13 % above at most. */
+static __device__ double judge_grown()
+{
+    return 1 + 0x1.4p-10;
+}
+static __device__ double judge_lost(int k)
+{
+    return k * 0x1p-8;
 }
 
-/* Four numbers that follow each other, at a multiple of their size. */
-static __device__ float4 judge_four(const float *x)
+/* Where in its row of magnitudes element k lies: what a lane of a tensor core takes at once, k and k + 4, is a pair. */
+static __device__ int judge_size_place(int k)
 {
-    return *(const float4 *)(const void *)x;
+    return (k & ~15) + 2 * ((k & 3) + 4 * (k >> 3 & 1)) + (k >> 2 & 1);
 }
 
-/* Sums of magnitudes of a lane's four scores, as judge_multiply() has them: |Q| |K|. */
-static __device__ void judge_score_sizes(const float *q, const float *keys, int pitch, int k, float least, float scale,
-                                         float (&sums)[4])
+/* c[i] += A[i] B of magnitudes, as judge_multiply() has them: A of 16 rows, `pitch` apart, b(k, column) in f32. */
+template <int N, class B>
+static __device__ void judge_sizes(const __half *const (&a)[N], int pitch, int k, const B &b, float (&c)[N][4])
 {
-    const float small = least * scale;
-    const auto size = [scale, small](float x) { return x != 0 ? fmaxf(fabsf(x) * scale, small) : 0; };
-    const auto add = [&](float upper, float lower, float left, float right) {
-        const float x = size(left), y = size(right);
-        sums[0] = fmaf(upper, x, sums[0]);
-        sums[1] = fmaf(upper, y, sums[1]);
-        sums[2] = fmaf(lower, x, sums[2]);
-        sums[3] = fmaf(lower, y, sums[3]);
-    };
-#pragma unroll 2
-    for (int d = 0; d < k; d += 4) {
-        const float4 a = judge_four(q + d), b = judge_four(q + 8 * pitch + d), x = judge_four(keys + d),
-                     y = judge_four(keys + pitch + d);
-        add(a.x, b.x, x.x, y.x);
-        add(a.y, b.y, x.y, y.y);
-        add(a.z, b.z, x.z, y.z);
-        add(a.w, b.w, x.w, y.w);
+    const int row = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4;
+#if defined __CUDA_ARCH__ && !defined SIMT_KEYWORDS_H
+    for (int i = 0; i < k; i += 16) {
+        const __half2 right[2] = {__floats2half2_rn(b(i + quarter, row), b(i + 4 + quarter, row)),
+                                  __floats2half2_rn(b(i + 8 + quarter, row), b(i + 12 + quarter, row))};
+        const uint32_t y[2] = {*(const uint32_t *)(const void *)&right[0], *(const uint32_t *)(const void *)&right[1]};
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const uint32_t *upper = (const uint32_t *)(const void *)(a[j] + row * pitch + i) + quarter,
+                           *lower = upper + 4 * pitch;
+            asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                "{%0, %1, %2, %3};"
+                : "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
+                : "r"(upper[0]), "r"(lower[0]), "r"(upper[4]), "r"(lower[4]), "r"(y[0]), "r"(y[1]));
+        }
     }
+#else
+    for (int i = 0; i < k; i++)
+        for (int side = 0; side < 2; side++) {
+            const float y = __half2float(__float2half_rn(b(i, 2 * quarter + side)));
+            for (int j = 0; j < N; j++)
+                for (int half = 0; half < 2; half++)
+                    c[j][2 * half + side] = fmaf(__half2float(a[j][(row + 8 * half) * pitch + judge_size_place(i)]), y,
+                                                 c[j][2 * half + side]);
+        }
+#endif
 }
 
 /* What the scales of codes may make of a small number: of the rows of the q tile and the keys of this tile. */
@@ -212,38 +230,31 @@ static __device__ double judge_tiny(const struct judge_numbers &n, const struct 
     return n.score_tiny * fmax(1.0, fabs(n.factor) * (row * col));
 }
 
-/* The same where operands may be off, and K is what it becomes: what of lossy operands moves the scores besides; of
-   elements of `rest` and on the products themselves. Of a key's elements each is made by one lane. */
+/* How far lossy operands move a lane's four scores besides. Of a key's elements each is made by one lane. */
 template <class TAKEN, class MOST>
-static __device__ void judge_score_lossy(const struct judge_numbers &n, const struct judge_room &room, bool lossy,
-                                         int rest, double scale, const TAKEN &taken, const MOST &most_of,
-                                         double (&sums)[4], float (&sizes)[4], double (&moved)[4])
+static __device__ void judge_score_lossy(const struct judge_numbers &n, const struct judge_room &room,
+                                         const TAKEN &taken, const MOST &most_of, double (&moved)[4])
 {
     const int D = n.head_dim, pitch = room.pitch_q, upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
     double with[4] = {}, without[4] = {};
     for (int begin = 0; begin < D; begin += 8) {
-        double own[2] = {}, own_most[2] = {};
-        for (int j = 0; j < 2 && begin + upper < D; j++) {
+        double own[2], own_most[2];
+        for (int j = 0; j < 2; j++) {
             own[j] = taken(begin + upper, left + j);
             own_most[j] = most_of(begin + upper, left + j, own[j]);
         }
         for (int i = 0; i < 8 && begin + i < D; i++) {
-            const int d = begin + i, from = i * 4 + threadIdx.x % 4;
+            const int from = i * 4 + threadIdx.x % 4;
             for (int j = 0; j < 4; j++) {
-                const int at = (upper + j / 2 * 8) * pitch + d;
+                const int at = (upper + j / 2 * 8) * pitch + begin + i;
                 const double k = __shfl_sync(0xffffffffu, own[j % 2], from),
                              most = __shfl_sync(0xffffffffu, own_most[j % 2], from);
-                sizes[j] = fmaf(room.size_q[at], magnitude_narrow(judge_size(most, n.score_least), scale), sizes[j]);
-                if (d >= rest)
-                    sums[j] = fma(room.q[at], k, sums[j]);
-                if (lossy) {
-                    with[j] = fma(room.most_q[at], most, with[j]);
-                    without[j] = fma(fabs(room.q[at]), fabs(k), without[j]);
-                }
+                with[j] = fma(room.most_q[at], most, with[j]);
+                without[j] = fma(fabs(room.q[at]), fabs(k), without[j]);
             }
         }
     }
-    for (int j = 0; lossy && j < 4; j++)
+    for (int j = 0; j < 4; j++)
         moved[j] = fabs(n.factor) * with[j] + -fabs(n.factor) * without[j];
 }
 
@@ -255,33 +266,37 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
                                     double unit, int cols)
 {
     const int D = n.head_dim, whole = judge_whole(D), upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
-    const double tiny = judge_tiny(n, work, tile, key, cols), scale = 1 / unit;
-    const double grown = n.score_grown * magnitude_grown(unit, D); /* units are powers of two */
+    const double tiny = judge_tiny(n, work, tile, key, cols), scale = judge_inverse(unit);
+    const double grown = n.score_grown * judge_grown() * unit;
+    const float narrow = (float)scale, small = (float)(n.score_least * scale);
     for (int begin = threadIdx.x / LANES * 8; begin < cols; begin += JUDGE_ROW_THREADS / LANES * 8) {
-        const float *keys = room.tile + begin * room.pitch_q;
+        const float *keys = room.keys + begin * room.pitch_q;
         double sums[4] = {}, moved[4] = {};
-        float sizes[4] = {};
+        float sizes[1][4] = {};
+        const __half *const size_q[1] = {room.size_q};
         const auto taken = [&](int d, int col) {
             const float *of = keys + col * room.pitch_q;
-            if (MORE && begin + col >= cols)
+            if (MORE && (begin + col >= cols || d >= D)) /* there are no scales for it */
                 return 0.0;
             return MORE ? judge_taken(work.scales, n.input[1], of, key + begin + col, d) : (double)of[d];
         };
         const auto most = [&](int d, int col, double k) {
-            return begin + col < cols ? judge_most(n.input[1], keys + col * room.pitch_q, d, k) : 0.0;
+            return begin + col < cols && d < D ? judge_most(n.input[1], keys + col * room.pitch_q, d, k) : 0.0;
         };
-        if (MORE) { /* what a code becomes, is not for the zeros behind */
-            judge_multiply(room.q, room.pitch_q, D / 16 * 16, taken, sums);
-            judge_score_lossy(n, room, room.most_q != NULL, D / 16 * 16, scale, taken, most, sums, sizes, moved);
-        } else {
-            judge_multiply(room.q, room.pitch_q, whole, taken, sums);
-            judge_score_sizes(room.size_q + upper * room.pitch_q, keys + left * room.pitch_q, room.pitch_q, whole,
-                              (float)n.score_least, (float)scale, sizes);
-        }
+        const auto size = [&](int d, int col) {
+            if (MORE)
+                return magnitude_narrow(judge_size(most(d, col, taken(d, col)), n.score_least), scale);
+            const float x = keys[col * room.pitch_q + d];
+            return x != 0 ? fmaxf(fabsf(x) * narrow, small) : 0;
+        };
+        judge_multiply(room.q, room.pitch_q, whole, taken, sums);
+        judge_sizes(size_q, judge_pitch_sizes(D), whole, size, sizes);
+        if (MORE && room.most_q)
+            judge_score_lossy(n, room, taken, most, moved);
         for (int i = 0; i < 4; i++) {
             const int r = upper + i / 2 * 8, col = begin + left + i % 2;
             double score = n.factor * sums[i];
-            double loose = ((double)sizes[i] + magnitude_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_W]);
+            double loose = ((double)sizes[0][i] + judge_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_Q]);
             if (col >= cols)
                 continue;
             if (row + r < tile.rows) {

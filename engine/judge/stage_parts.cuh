@@ -50,13 +50,14 @@ enum {
 
 /* Arrays of a block in shared memory. D, W: head_dim, bc. */
 struct stage_room {
-    struct judge_room of;    /* score, loose, weight, error [ROWS][W], row [ROWS][OF_NUMBERS], tile, most; of long rows
-                                fixed, variance, more, bins */
+    struct judge_room of;    /* score, loose, weight, error [ROWS][W], row [ROWS][OF_NUMBERS], keys (V's too), most; of
+                                long rows    fixed, variance, bins */
     struct judge_part *part; /* [WARPS][KINDS] */
     float *q, *size_q;       /* [ROWS][D] */
     float *s, *p;            /* [ROWS][W] captured; p as P V takes it */
     float *w, *e, *size_p, *f;        /* [ROWS][W] narrowed; they lie where score and loose were */
-    float *v;                         /* [ROWS][W] of long rows alone */
+    float *v;                         /* [ROWS][W]; of long rows alone, as: */
+    double *more;                     /* [ROWS][W] */
     int16_t *q_exponent, *p_exponent; /* of q and p, see core.cuh */
 };
 
@@ -69,11 +70,11 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
     x.of.weight = at, at += ROWS * W;
     x.of.error = at, at += ROWS * W;
     x.of.row = at, at += ROWS * OF_NUMBERS;
-    x.of.most = at, at += WARPS;
+    x.of.most = (uint32_t *)(void *)at, at += WARPS;
     if (n->likely) {
         x.of.fixed = at, at += ROWS * W;
         x.of.variance = at, at += ROWS * W;
-        x.of.more = at, at += ROWS * W;
+        x.more = at, at += ROWS * W;
         x.of.bins = at, at += ROWS * JUDGE_BINS;
         x.v = (float *)at, at += ROWS * W / 2;
     }
@@ -84,7 +85,7 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
     x.p = x.s + ROWS * W;
     x.q_exponent = (int16_t *)(x.p + ROWS * W);
     x.p_exponent = x.q_exponent + ROWS * D;
-    x.of.tile = (float *)(x.p_exponent + ROWS * W);
+    x.of.keys = (float *)(x.p_exponent + ROWS * W);
     x.w = (float *)x.of.score;
     x.e = x.w + ROWS * W;
     x.size_p = (float *)x.of.loose;

@@ -60,7 +60,7 @@ static __device__ void stage_scores(const struct judge_stage_arrays &work, const
             sums[i] = 0, sizes[i] = 0;
 #pragma unroll 2
         for (int d = 0; d < D; d++) {
-            const double k = (double)room.of.tile[col * (D + 1) + d];
+            const double k = (double)room.of.keys[col * (D + 1) + d];
             const float size = magnitude_narrow(judge_size(k, least), scale);
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
@@ -80,7 +80,7 @@ static __device__ void stage_scores(const struct judge_stage_arrays &work, const
             for (int i = 0; of.fresh && i < EACH; i++)
                 bits[i] = 0;
             if (of.fresh)
-                core_sums<EACH>(of, v.c->least_exponent, rows, room.of.tile + col * (D + 1), 1, D, bits, &open);
+                core_sums<EACH>(of, v.c->least_exponent, rows, room.of.keys + col * (D + 1), 1, D, bits, &open);
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 const float value = bits[i] * of.factor[0] * of.factor[1];
@@ -187,6 +187,16 @@ static __device__ double stage_sum(const float *x, int n)
     return all + rest;
 }
 
+/* The squares of deal_weights(). */
+static __device__ double stage_squares(const double *weight, int cols, double per_unit, double decay, double squares)
+{
+    if (decay != 1)
+        squares *= decay * decay;
+    for (int i = 0; i < cols; i++)
+        squares += judge_deals(weight[i], per_unit) ? weight[i] * weight[i] : 0;
+    return squares;
+}
+
 /* m, alpha, P and l of a row, by the threads that share it; the weights that U of the reference takes. */
 template <bool LONG>
 static __device__ __noinline__ void stage_weights(const struct judge_arrays &work, const struct judge_tile &tile,
@@ -201,7 +211,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     const bool there = row < v.rows;
     double *score = room.of.score + row * W, *loose = room.of.loose + row * W, *weight = room.of.weight + row * W,
            *error = room.of.error + row * W, *numbers = room.of.row + row * OF_NUMBERS,
-           *fixed = room.of.fixed + row * W, *variance = room.of.variance + row * W, *more = room.of.more + row * W,
+           *fixed = room.of.fixed + row * W, *variance = room.of.variance + row * W, *more = room.more + row * W,
            *bins = room.of.bins + row * JUDGE_BINS;
     float *got_s = room.s + row * W, *p = room.p + row * W;
     double *samples = v.samples;
@@ -331,7 +341,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
         for (int i = 0; i < v.cols; i++)
             mine += (lane == 3 ? score : lane == 4 ? loose : more)[i];
     else if (lane == 6 && LONG && n.likely && there)
-        mine = judge_squares(weight, v.cols, per_unit, most_decay, s->squares);
+        mine = stage_squares(weight, v.cols, per_unit, most_decay, s->squares);
     const int base = threadIdx.x % 32 / SHARE * SHARE;
     const double sum_w = __shfl_sync(0xffffffffu, mine, base), sum_e = __shfl_sync(0xffffffffu, mine, base + 1),
                  sum_p = __shfl_sync(0xffffffffu, mine, base + 2), less = __shfl_sync(0xffffffffu, mine, base + 3),
@@ -486,7 +496,7 @@ static __device__ void stage_values(const struct stage_view &v, const struct sta
     }
 #pragma unroll 2 /* as far as registers go */
     for (int k = 0; k < v.cols; k++) {
-        const double x = (double)room.of.tile[k * (dim + 1) + d];
+        const double x = (double)room.of.keys[k * (dim + 1) + d];
         const float size = magnitude_narrow(x, scale), least = magnitude_narrow(judge_size(x, p_least), scale_least);
         const float square = LONG ? magnitude_narrow(x * x, 1 / units.vv) : 0;
         *top = fmax(*top, fabs(x));
@@ -517,7 +527,7 @@ static __device__ void stage_values(const struct stage_view &v, const struct sta
             const float last = before < 0 || r >= v.rows ? 0 : stage_at(v, JUDGE_U, before, v.row + r)[d];
             bits[i] = of.join == JUDGE_CARRIES ? (float)room.of.row[r * OF_NUMBERS + OF_ALPHA] * last : 0;
         }
-        core_sums<EACH>(of, v.c->least_exponent, rows, room.of.tile + d, dim + 1, v.cols, bits, &open);
+        core_sums<EACH>(of, v.c->least_exponent, rows, room.of.keys + d, dim + 1, v.cols, bits, &open);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int r = row + i * step;
@@ -615,15 +625,18 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
         __syncthreads();
         open |= !stage_same(work, v, JUDGE_K, 1, tile.k, v.kv * n.bc, v.cols, D, share, shares);
         open |= !stage_same(work, v, JUDGE_V, 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, share, shares);
-        const double most_k = judge_load_tile<WARPS>(work.base, n.type[1], 1, tile.k, v.kv * n.bc, v.cols, D,
-                                                     n.score_least, {room.of.tile, D + 1, v.cols, D, room.of.most});
+        judge_load_tile<WARPS>(work.base, n.type[1], 1, tile.k, v.kv * n.bc, v.cols, D,
+                               {room.of.keys, D + 1, v.cols, D, room.of.most});
+        __syncthreads();
+        const double most_k = judge_size(judge_block_largest<WARPS>(room.of.most), n.score_least);
         const struct stage_scoring scoring = {ranges, mask, judge_unit(most_k),
                                               n.score_tiny * fmax(1.0, fabs(n.factor))};
         stage_scores_of(work, v, tile, room, scoring, &parts[0], &parts[1]);
         __syncthreads();
-        const double most_v =
-            judge_load_tile<WARPS>(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v, 0,
-                                   {room.of.tile, n.head_dim_v + 1, v.cols, n.head_dim_v, room.of.most});
+        judge_load_tile<WARPS>(work.base, n.type[2], 2, tile.v, v.kv * n.bc, v.cols, n.head_dim_v,
+                               {room.of.keys, n.head_dim_v + 1, v.cols, n.head_dim_v, room.of.most});
+        __syncthreads();
+        const double most_v = judge_block_largest<WARPS>(room.of.most);
         open |= !(most_k <= DBL_MAX) || !(most_v <= DBL_MAX);
         stage_weights<LONG>(work.base, tile, v, room, ranges, mask, work.base.mask_stride, &s, parts);
         const struct stage_units units = {judge_unit(most_v), judge_unit(judge_size(most_v, c.p_least)),

@@ -11,13 +11,19 @@
 
 enum {
     JUDGE_MAGIC = 0x4A554447,
-    JUDGE_VERSION = 4,
+    JUDGE_VERSION = 5,
     JUDGE_ROWS = 16,
     JUDGE_ROW_THREADS = 512 /* of a block that judges O and LSE */,
     JUDGE_COLUMNS = JUDGE_ROW_THREADS / 32 * 8 /* of U that such a block has at a time */,
+    JUDGE_SIZES = 4 /* of a tile's weights: themselves, errors, and of long rows two more */,
     JUDGE_STAGE_THREADS = 256 /* the same of captured stages */,
     JUDGE_BINS = 128
 };
+
+/* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its bounds are made of sums of
+   magnitudes that may be 0.13 % larger than the CPU's (scores.cuh), of which errors of weights are made and of these
+   bounds: they are wider by this share at most, and no narrower. */
+#define JUDGE_WIDER 0.005
 
 /* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What
    is said of a q tile is that all of it is right, and the numbers of its verdicts; nothing is said of any other. */
@@ -99,6 +105,7 @@ struct judge_numbers {
     int32_t type[4], lse_type;      /* enum dtype of Q, K, V, O */
     int32_t has_lse, likely, lanes; /* lanes that share a row's l */
     int32_t more;                   /* 1: inputs are lossy, or splits are merged */
+    int32_t apart;                  /* 1: a block has room for a tile of K and one of V */
     int32_t splits;                 /* that are merged; 0: none are */
     struct judge_input input[3];    /* of Q, K, V */
     int32_t noise;                  /* 1: what O errs by has a size that is expected */
@@ -130,6 +137,7 @@ struct judge_numbers {
 
 /* Of a row, for the threads that hold its U. */
 enum {
+    ROW_Q, /* what 1 of the narrowed magnitudes of Q stands for */
     ROW_DECAY,
     ROW_DECAY_ERROR,
     ROW_LOST,
@@ -151,7 +159,8 @@ enum {
 };
 
 /* So many elements of a row are whole instructions of a tensor core; how far rows lie apart in banks that its lanes
-   take at once: of Q, K and P four rows of four elements, of V four rows of eight columns. */
+   take at once: of Q, K and P four rows of four elements, of V four rows of eight columns, of magnitudes (16 bits each)
+   eight rows of four pairs. */
 HOST_AND_DEVICE static inline int judge_whole(int n)
 {
     return (n + 15) / 16 * 16;
@@ -164,19 +173,31 @@ HOST_AND_DEVICE static inline int judge_pitch_v(int n)
 {
     return judge_whole(n) + 8;
 }
+HOST_AND_DEVICE static inline int judge_pitch_sizes(int n)
+{
+    return judge_whole(n) + 8;
+}
 
-/* Shared memory of a block that judges O and LSE. */
-static inline size_t judge_room_bytes(const struct judge_numbers *n)
+/* Shared memory of a block that judges O and LSE; apart: with room for a tile of K and one of V, for which there are
+   fewer barriers. */
+static inline size_t judge_room_of(const struct judge_numbers *n, bool apart)
 {
     const size_t Q = (size_t)judge_pitch_q(n->head_dim), V = (size_t)judge_pitch_v(n->head_dim_v), W = (size_t)n->bc,
                  P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS;
-    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 6 : 3) * W + 2 + P +
+    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 5 : 3) * W + P +
                         (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
-    const size_t tiles = (rows * sums + JUDGE_ROW_THREADS / 32) * sizeof(double) +
-                         (rows * Q + (size_t)judge_whole(n->bc) * (Q > V ? Q : V)) * sizeof(float);
+    const size_t sizes = (size_t)judge_pitch_sizes(n->head_dim) + JUDGE_SIZES * (size_t)judge_pitch_sizes(n->bc);
+    const size_t tile = apart ? Q + V : Q > V ? Q : V, most = 3 * (JUDGE_ROW_THREADS / 32);
+    const size_t tiles = rows * sums * sizeof(double) + rows * sizes * sizeof(uint16_t) +
+                         (most + (size_t)judge_whole(n->bc) * tile) * sizeof(float);
     const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);
     return tiles > end ? tiles : end;
 }
+static inline size_t judge_room_bytes(const struct judge_numbers *n)
+{
+    return judge_room_of(n, n->apart != 0);
+}
+
 /* The same of a block that judges captured stages, whose threads take so many columns of U at a time. */
 static inline int judge_columns(const struct judge_numbers *n)
 {

@@ -1,5 +1,5 @@
-/* The judge of O and LSE on a GPU, run by the CPU executor: the same bits as the CPU's oracle, for each thing that it
-   knows; what it does not know goes to the CPU. */
+/* The judge of O and LSE on a GPU, run by the CPU executor: it expects the CPU's bits, within bounds that are hardly
+   wider, for each thing that it knows; what it does not know goes to the CPU. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,6 +42,19 @@ struct compared {
     char first[200];
 };
 
+static double least_wider = 1, most_wider = 1;
+
+/* A bound is the CPU's, or a little wider. */
+static bool is_bound(double gpu, double cpu)
+{
+    if (isinf(gpu) && isinf(cpu))
+        return true;
+    const double wider = cpu > 0 ? gpu / cpu : gpu == cpu;
+    least_wider = fmin(least_wider, wider);
+    most_wider = fmax(most_wider, wider);
+    return wider >= 1 - 1e-9 && wider <= 1 + JUDGE_WIDER;
+}
+
 static bool same_bits(double x, double y, double room)
 {
     return memcmp(&x, &y, sizeof x) == 0 || /* NOLINT(bugprone-suspicious-memory-comparison): bits are meant */
@@ -59,7 +72,7 @@ static void compare_tile(void *ctx, const struct tile_detail *d)
     const double room = on_gpu && d->channel == asc_lse ? 4 * DBL_EPSILON : 0;
     for (int i = 0; i < d->rows * d->cols; i++) {
         const bool same =
-            same_bits(values[i].want, d->want_global[i], room) && same_bits(values[i].bound, d->bound_global[i], room);
+            same_bits(values[i].want, d->want_global[i], room) && is_bound(values[i].bound, d->bound_global[i]);
         if (!same && !x->differing++)
             snprintf(x->first, sizeof x->first, "%s %d of %d: %.17g +- %.17g, the CPU has %.17g +- %.17g",
                      d->channel == asc_o ? "o" : "lse", i, d->rows * d->cols, values[i].want, values[i].bound,
@@ -116,13 +129,18 @@ static void expect_same_declared(const char *kernel, const char *const *keys, in
                      (long long)compared.differing, compared.first);
         assert_int_equal(judge_case(&c.c, scratch, v, NULL), 0);
         const struct output_noise *noise = judge_noise(scratch);
-        assert_int_equal(g.tiles[i].bad, verdict_bad(&v[asc_o].global) + verdict_bad(&v[asc_lse].global));
+        const int64_t wrong = verdict_bad(&v[asc_o].global) + verdict_bad(&v[asc_lse].global);
+        assert_in_range(g.tiles[i].bad, wrong - (wrong + 99) / 100, wrong); /* some are beyond the CPU's bounds alone */
         assert_false(g.tiles[i].open);
         assert_float_equal(g.tiles[i].worst,
                            fmax((double)v[asc_o].global.worst_ratio, (double)v[asc_lse].global.worst_ratio),
-                           1e-6 * g.tiles[i].worst);
+                           JUDGE_WIDER * g.tiles[i].worst);
         assert_int_equal(noise->known, g.tiles[i].noise.known);
-        assert_memory_equal(&g.tiles[i].noise, noise, noise->known ? sizeof *noise : 1);
+        for (int k = 0; noise->known && k < 3; k++) {
+            const double x = (const double[]){g.tiles[i].noise.ratio, g.tiles[i].noise.row, g.tiles[i].noise.low}[k],
+                         y = (const double[]){noise->ratio, noise->row, noise->low}[k];
+            assert_true(fabs(x - y) <= JUDGE_WIDER * fabs(y));
+        }
         found += g.tiles[i].bad;
         value += (int64_t)c.c.in_q.rows * (p->head_dim_v + 1);
         free(v);
@@ -130,6 +148,7 @@ static void expect_same_declared(const char *kernel, const char *const *keys, in
     }
     assert_int_equal(value, g.n_values);
     assert_true(bad ? found > 0 : found == 0);
+    print_message("# %s: bounds are %.9f to %.9f of the CPU's\n", kernel, least_wider, most_wider);
     gpu_judged_free(&g);
     judge_scratch_free(scratch);
     free(places);
