@@ -220,14 +220,10 @@ static __device__ void judge_values(const struct judge_numbers &n, const double 
         return magnitude_narrow(most(k, column) - fabs(taken(k, column)), scale_more);
     };
     judge_multiply(room.weight, room.pitch_p, whole, taken, product);
-    if (n.likely) {
-        const __half *const three[3] = {room.sizes[0], room.sizes[1], room.sizes[2]};
-        judge_sizes(three, pitch_sizes, whole, size, sizes);
+    const __half *const three[3] = {room.sizes[0], room.sizes[1], n.likely ? room.sizes[2] : room.sizes[0]};
+    judge_sizes(three, pitch_sizes, whole, size, sizes);
+    if (n.likely)
         judge_sizes({room.sizes[3]}, pitch_sizes, whole, square, squares);
-    } else {
-        const __half *const two[2] = {room.sizes[0], room.sizes[1]};
-        judge_sizes(two, pitch_sizes, whole, size, *(float(*)[2][4])sizes);
-    }
     if (MORE && n.input[2].lossy)
         judge_sizes({room.sizes[0]}, pitch_sizes, whole, beyond, more);
     float most_f32 = 0;

@@ -254,6 +254,7 @@ static __device__ void judge_score_lossy(const struct judge_numbers &n, const st
             }
         }
     }
+#pragma unroll
     for (int j = 0; j < 4; j++)
         moved[j] = fabs(n.factor) * with[j] + -fabs(n.factor) * without[j];
 }
@@ -293,6 +294,7 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
         judge_sizes(size_q, judge_pitch_sizes(D), whole, size, sizes);
         if (MORE && room.most_q)
             judge_score_lossy(n, room, taken, most, moved);
+#pragma unroll
         for (int i = 0; i < 4; i++) {
             const int r = upper + i / 2 * 8, col = begin + left + i % 2;
             double score = n.factor * sums[i];
