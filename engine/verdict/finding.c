@@ -513,18 +513,18 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
     return failed;
 }
 
-/* A maximum that strays may do so by a rule: of this tile alone, without some keys, or from another one on. */
-static int describe_m(const struct testing *testing, const struct declared_otherwise *declared, struct finding *f)
+/* Why a maximum strays, or an alpha errs, a rule may say. That it may be declared is no reason to. */
+static int describe_strays(const struct testing *testing, const char *why, struct finding *f)
 {
     struct explanation found = {0};
-    const int failed = judgement_explain(testing->j, testing->t, asc_m, testing->scratch, NULL, &found);
-    const size_t used = strlen(f->text);
-    if (found.n != 1 || found.share < FINDING_WHOLE || found.rule[0].region.n || found.rule[0].region.some_rows)
-        return failed;
-    if (found.rule[0].kind == RULE_CARRIED) /* that it may be declared is no reason to */
-        snprintf(f->text, sizeof f->text, "%s: %s; %s would declare it", declared->why, found.said[0], f->declaration);
-    else
-        snprintf(f->text + used, sizeof f->text - used, "; %s", found.said[0]);
+    const int failed = judgement_explain(testing->j, testing->t, f->channel, testing->scratch, NULL, &found);
+    const struct rule *rule = &found.rule[0];
+    const bool narrow = (rule->kind == RULE_VECTOR || rule->kind == RULE_ROUNDED) && rule->type != DTYPE_COUNT;
+    const bool whole = found.n == 1 && found.share >= FINDING_WHOLE;
+    if (whole && (narrow || (rule->kind == RULE_CARRIED && !rule->region.n && !rule->region.some_rows)))
+        snprintf(f->text, sizeof f->text, "%s: %s; %s would declare it", why, found.said[0], f->declaration);
+    else if (whole && f->channel == asc_m && !rule->region.n && !rule->region.some_rows)
+        snprintf(f->text + strlen(f->text), sizeof f->text - strlen(f->text), "; %s", found.said[0]);
     return failed;
 }
 
@@ -669,7 +669,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     write_text(f, misplaced, testing->t, stage, declared.why, testing->above, few);
     if (ch == asc_s && is_open && !f->event)
         add_mask(testing->j->masks, f);
-    return f->declaration[0] && declared.strays ? describe_m(testing, &declared, f) : 0;
+    return f->declaration[0] && declared.strays ? describe_strays(testing, declared.why, f) : 0;
 }
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,

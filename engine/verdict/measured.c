@@ -316,7 +316,7 @@ struct candidate {
     char why[120], fields[DECLARATION_BYTES];
     struct convention_line line[CONVENTION_LINES];
     int n_lines;
-    bool strays; /* m lies above the running maximum, for no reason that is known here */
+    bool strays; /* m lies above the running maximum, or alpha errs, for no reason that is known here */
 };
 
 static void add_choice(struct candidate *x, int convention, int value)
@@ -356,6 +356,7 @@ static bool error_candidate(const struct measuring *a, int number, const char *w
         return false;
     convention_set(&x->c, number, (double)strtof(text, NULL));
     add_number(x, number, text);
+    x->strays = a->ch == asc_alpha;
     snprintf(x->why, sizeof x->why, "%s has a relative error of up to %.2g", what, a->error);
     snprintf(x->fields, sizeof x->fields, "%s = %s or more", conventions[number].name, text);
     return true;
@@ -607,7 +608,7 @@ static int try_stages(struct trying *x, const struct trace *t, unsigned culprits
         out[ch].n_lines = fit.n_lines;
         if (out[ch].measured) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s", fit.why);
-            out[ch].strays = ch == asc_m && (fit.strays || fit.c.m_policy == ASC_M_LAGGING);
+            out[ch].strays = fit.strays || (ch == asc_m && fit.c.m_policy == ASC_M_LAGGING);
         } else if (out[ch].fields[0]) {
             snprintf(out[ch].why, sizeof out[ch].why, "%s is right under a different declaration",
                      channel_label((enum asc_channel)ch));

@@ -15,7 +15,7 @@ struct declared_otherwise {
     int n_lines;
     bool follows;  /* the field is that of a stage above, which makes this one right as well */
     bool measured; /* in what was captured */
-    bool strays;   /* m stays below the running maximum, or lies above it: a rule may say why */
+    bool strays;   /* m stays below the running maximum or lies above it, or alpha errs: a rule may say why */
     bool states;   /* the kv tiles are dealt to states: that is all that is wrong anywhere */
 };
 
