@@ -15,8 +15,8 @@ enum { OF_BATCH, OF_HEAD, OF_Q_TILE, AXES_OF_SLOT };
 struct looked_at {
     struct tile_detail detail;
     const int32_t *place;
-    bool bad;
-    int from; /* whose values it has; NONE */
+    bool bad, empty; /* empty: bad, and what rows without any key have */
+    int from;        /* whose values it has; NONE */
 };
 
 struct looking {
@@ -43,6 +43,15 @@ static bool holds(const struct looking *l, const struct looked_at *it, const str
         told += isfinite(got->got[i]) && got->got[i] != 0;
     }
     return 2 * told > n;
+}
+
+static bool is_empty(const struct looking *l, const struct looked_at *it)
+{
+    const struct tile_detail *d = &it->detail;
+    for (int i = 0; i < d->rows * d->cols; i++)
+        if (d->got[i] != (l->ch == asc_o ? 0 : -(double)INFINITY))
+            return false;
+    return it->bad;
 }
 
 /* A tile that two others look like tells nothing. */
@@ -97,7 +106,7 @@ static bool say_order(const struct looking *l, char out[ANOTHER_BYTES])
 }
 
 /* What is looked up at the number that it has where each head has as many q tiles as its own sequence, where all have
-   those of the longest. */
+   those of the longest; nothing is there behind a shorter one's own. */
 static bool say_own_tiles(const struct looking *l, char out[ANOTHER_BYTES])
 {
     const int most = l->count[OF_Q_TILE];
@@ -107,7 +116,9 @@ static bool say_own_tiles(const struct looking *l, char out[ANOTHER_BYTES])
         const int32_t *at = it->place;
         const int tiles = (asc_q_len(l->p, at[OF_BATCH]) + l->br - 1) / l->br;
         const int64_t read = ((int64_t)at[OF_BATCH] * l->count[OF_HEAD] + at[OF_HEAD]) * tiles + at[OF_Q_TILE];
-        if (!(it->bad && it->from == NONE) && read != number_by(l, from->place, own_order))
+        const int there = (asc_q_len(l->p, (int)(read / most / l->count[OF_HEAD])) + l->br - 1) / l->br;
+        const bool nothing = read % most >= there, unknown = it->bad && it->from == NONE && !it->empty;
+        if (it->empty ? !nothing : !unknown && read != number_by(l, from->place, own_order))
             return false;
         shown = tiles < most && it->bad ? i : shown;
     }
@@ -200,7 +211,7 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
     if (!trace_complete(t) || !trace_tensor(t, ch == asc_o ? 'o' : 'L', &type))
         type = (enum dtype)t->layout.channel[ch].dtype;
     struct looking l = {ch, type, p, t->plan.br, {p->batch, p->heads, q_tiles}, NULL, 0};
-    int found = 0, bad = 0;
+    int found = 0, bad = 0, empty = 0;
     out[0] = '\0';
     if (j->n_slots > SLOTS_MOST || (size_t)ch >= ASC_CHANNELS)
         return 0;
@@ -209,13 +220,18 @@ int another_words(const struct judgement *j, const struct trace *t, enum asc_cha
     const int failed = l.of && pairs ? take_slots(j, t, scratch, &l) : -1;
     for (int i = 0; i < l.n && !failed; i++) {
         look_up(&l, &l.of[i]);
+        l.of[i].empty = is_empty(&l, &l.of[i]);
         found += l.of[i].from != NONE;
+        empty += l.of[i].empty;
         bad += l.of[i].bad;
     }
-    *share = bad ? (double)found / bad : 0;
-    if (!failed && found >= FEWEST && 2 * found >= bad && !say_axis(&l, pairs, out) && !say_order(&l, out) &&
-        !say_own_tiles(&l, out))
+    const bool told = !failed && found >= FEWEST && 2 * found >= bad;
+    if (!(told && (say_axis(&l, pairs, out) || say_order(&l, out))) && !failed && found && found + empty >= FEWEST &&
+        2 * (found + empty) >= bad && say_own_tiles(&l, out))
+        found += empty;
+    else if (told && !out[0])
         say_step(&l, out);
+    *share = bad && (told || out[0]) ? (double)found / bad : 0;
     const size_t used = strlen(out);
     if (used && found < bad)
         snprintf(out + used, ANOTHER_BYTES - used, " (shown by %d of the %d q tiles that are wrong)", found, bad);

@@ -248,11 +248,24 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
     return 0;
 }
 
+/* Whether a block came to a q tile, though it may have visited no kv tile: its probes outside of the loop say so. */
+static bool is_worked_on(const struct trace *t, int slot)
+{
+    static const enum asc_channel outside[] = {asc_q, asc_o, asc_lse};
+    bool any = false;
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        const uint64_t *stamps = trace_stamps(t, outside[i], slot, 0);
+        for (int warp = 0; stamps && warp < t->layout.warps; warp++)
+            any = any || stamps[warp];
+    }
+    return any;
+}
+
 /* Whether nothing was visited wherever anything was left out: "; no block works on q tile 2", where it is the same one
    of all heads. -1 without memory. */
 static int lost_slots(const struct trace *t, char *out, size_t bytes)
 {
-    int q_tile = -1, lost = 0, of_q_tile = 0;
+    int q_tile = -1, lost = 0, of_q_tile = 0, worked_on = 0;
     for (int slot = 0; slot < t->layout.n_slots; slot++) {
         struct slot_case c;
         bool any = false, left = false;
@@ -269,14 +282,18 @@ static int lost_slots(const struct trace *t, char *out, size_t bytes)
             continue;
         const int at = trace_slot_place(t, slot)[2];
         q_tile = lost == 0 || q_tile == at ? at : -2;
+        worked_on += is_worked_on(t, slot);
         lost++;
     }
     for (int slot = 0; slot < t->layout.n_slots; slot++)
         of_q_tile += trace_slot_place(t, slot)[2] == q_tile;
+    if (worked_on > 0 && worked_on < lost)
+        return 0;
+    const char *who = worked_on ? "all that are seen of" : "no block works on";
     if (lost && of_q_tile == lost)
-        snprintf(out, bytes, "; no block works on q tile %d", q_tile);
+        snprintf(out, bytes, "; %s q tile %d", who, q_tile);
     else if (lost)
-        snprintf(out, bytes, "; no block works on %d of %d q tiles of all heads", lost, t->layout.n_slots);
+        snprintf(out, bytes, "; %s %d of %d q tiles of all heads", who, lost, t->layout.n_slots);
     return lost > 0;
 }
 
@@ -338,7 +355,7 @@ static int skipping_words(const struct trace *t, char out[SKIPPING_BYTES])
         holds[i] = false;
     }
     if (lost >= 0)
-        used = (size_t)snprintf(out, SKIPPING_BYTES, "; no block works on split %d", lost);
+        used = (size_t)snprintf(out, SKIPPING_BYTES, "; all of split %d", lost);
     for (int i = 0, said = lost >= 0; i < RULES && n <= MOST; i++)
         if (holds[i]) {
             used += (size_t)snprintf(out + used, SKIPPING_BYTES - used, "%s", said++ ? ", or " : "; ");
