@@ -259,12 +259,33 @@ static bool goes_by_col(enum axis axis)
     return axis == AXIS_COL || axis == AXIS_KEY || axis == AXIS_NEW; /* a key is a row of K, a column of S */
 }
 
-static void table_add(struct table *t, const struct sample_tile *tile, int row, int col, struct tally n)
+/* Whether an axis of a tile's elements goes by their columns; all others go by rows, or by the tile. */
+static bool is_of_col(const struct sample_tile *t, enum axis axis)
+{
+    return axis == AXIS_COL || axis == AXIS_KEY || (axis == AXIS_NEW && !t->is_kv);
+}
+
+/* Where in the table an element is counted: at[row] + at[rows + column]. */
+static void place_in_table(const struct table *t, const struct sample_tile *tile, bool rows, bool cols, size_t *at)
+{
+    for (int r = 0; r < (rows ? tile->rows : 1); r++) {
+        at[r] = 0;
+        for (int i = 0; i < 2; i++)
+            if (!is_of_col(tile, t->axis[i]))
+                at[r] += (size_t)axis_value(tile, t->axis[i], r, 0) * (size_t)(i ? 1 : t->n[1]);
+    }
+    for (int c = 0; c < (cols ? tile->cols : 1); c++) {
+        at[tile->rows + c] = 0;
+        for (int i = 0; i < 2; i++)
+            if (is_of_col(tile, t->axis[i]))
+                at[tile->rows + c] += (size_t)axis_value(tile, t->axis[i], 0, c) * (size_t)(i ? 1 : t->n[1]);
+    }
+}
+
+static void table_add(struct table *t, size_t at, struct tally n)
 {
     if (!n.in && !n.out)
         return;
-    const size_t at = (size_t)axis_value(tile, t->axis[0], row, col) * (size_t)t->n[1] +
-                      (size_t)axis_value(tile, t->axis[1], row, col);
     t->in[at] += n.in;
     t->out[at] += n.out;
 }
@@ -274,28 +295,37 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
     const size_t n = (size_t)t->n[0] * (size_t)t->n[1];
     const bool rows = goes_by_row(t->axis[0]) || goes_by_row(t->axis[1]),
                cols = goes_by_col(t->axis[0]) || goes_by_col(t->axis[1]);
-    t->in = calloc(2 * n, sizeof *t->in);
-    if (!t->in)
-        return false;
-    t->out = t->in + n;
+    size_t most = 0;
     for (int i = 0; i < s->n; i++) {
+        const size_t all = (size_t)s->tiles[i].rows + (size_t)s->tiles[i].cols;
+        most = all > most ? all : most;
+    }
+    t->in = calloc(2 * n, sizeof *t->in);
+    size_t *at = calloc(most + 1, sizeof *at);
+    t->out = t->in ? t->in + n : NULL;
+    for (int i = 0; i < s->n && t->in && at; i++) {
         const struct sample_tile *tile = &s->tiles[i];
         const struct tally *row = of->room + of->first[i], *col = row + tile->rows;
+        const size_t *at_col = at + tile->rows;
+        place_in_table(t, tile, rows, cols, at);
         if (!rows && !cols)
-            table_add(t, tile, 0, 0, col[tile->cols]);
+            table_add(t, at[0] + at_col[0], col[tile->cols]);
         for (int c = 0; c < tile->cols && cols && !rows; c++)
-            table_add(t, tile, 0, c, col[c]);
+            table_add(t, at[0] + at_col[c], col[c]);
         for (int r = 0; r < tile->rows && rows; r++) {
+            const uint8_t *label = labels[i] + (size_t)r * (size_t)tile->cols;
             if (!cols)
-                table_add(t, tile, r, 0, row[r]);
+                table_add(t, at[r] + at_col[0], row[r]);
             for (int c = 0; c < tile->cols && cols && (row[r].in || row[r].out); c++) {
                 struct tally one = {0};
-                tally(&one, labels[i][(size_t)r * (size_t)tile->cols + (size_t)c]);
-                table_add(t, tile, r, c, one);
+                tally(&one, label[c]);
+                table_add(t, at[r] + at_col[c], one);
             }
         }
     }
-    return true;
+    const bool counted = t->in && at;
+    free(at);
+    return counted;
 }
 
 /* Whether IN are few enough for chance, one for more than eight OUT: a wide bound takes in what another rule gives, as
