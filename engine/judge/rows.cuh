@@ -164,9 +164,9 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     }
     for (int col = lane; col < judge_whole(cols); col += LANES) {
         const bool there = col < cols;
-        const int at = row * judge_pitch_sizes(W) + judge_size_place(col);
+        const int at = row * room.pitch_p + col;
         const auto narrowed = [there, col](const double *of, double unit) {
-            return __float2half_rn(there ? magnitude_narrow(of[col], judge_inverse(unit)) : 0);
+            return there ? judge_tf32(magnitude_narrow(of[col], judge_inverse(unit))) : 0;
         };
         room.sizes[0][at] = narrowed(weight, unit[0]);
         room.sizes[1][at] = narrowed(error, unit[1]);
@@ -193,7 +193,7 @@ static __device__ void judge_values(const struct judge_numbers &n, const double 
                                     struct judge_element *u, double *top)
 {
     const int upper = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4, pitch = room.pitch_v,
-              whole = judge_whole(cols), pitch_sizes = judge_pitch_sizes(n.bc);
+              whole = judge_whole(cols), pitch_sizes = room.pitch_p;
     const double scale = judge_inverse(units.v), scale_more = MORE ? judge_inverse(units.more) : 0;
     const float narrow = (float)scale;
     double product[4] = {};
@@ -214,13 +214,13 @@ static __device__ void judge_values(const struct judge_numbers &n, const double 
     };
     const auto square = [&](int k, int column) {
         const float x = size(k, column);
-        return x * x * 0x1p-15f; /* as large as the others */
+        return x * x;
     };
     const auto beyond = [&](int k, int column) {
         return magnitude_narrow(most(k, column) - fabs(taken(k, column)), scale_more);
     };
     judge_multiply(room.weight, room.pitch_p, whole, taken, product);
-    const __half *const three[3] = {room.sizes[0], room.sizes[1], n.likely ? room.sizes[2] : room.sizes[0]};
+    const float *const three[3] = {room.sizes[0], room.sizes[1], n.likely ? room.sizes[2] : room.sizes[0]};
     judge_sizes(three, pitch_sizes, whole, size, sizes);
     if (n.likely)
         judge_sizes({room.sizes[3]}, pitch_sizes, whole, square, squares);
@@ -235,9 +235,9 @@ static __device__ void judge_values(const struct judge_numbers &n, const double 
     }
     *top = fmax(*top, (double)most_f32 * times);
     /* Units are powers of two: of each it is the same digits. */
-    const double lost = judge_lost(cols), grown = judge_grown(), of_v = grown * times * units.v;
+    const double lost = magnitude_lost(cols), grown = judge_grown(), of_v = grown * times * units.v;
     const double of_more = times * BOUND_SLACK * grown * units.more,
-                 of_vv = grown * (times * times) * (units.v * units.v * 0x1p15);
+                 of_vv = grown * (times * times) * (units.v * units.v);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const double *numbers = room.row + (upper + i / 2 * 8) * ROW_NUMBERS;
@@ -382,8 +382,7 @@ static __device__ void judge_load_q(const struct judge_numbers &n, const struct 
     const double unit = judge_narrow_unit(judge_row_most<LANES>(most));
     for (int d = lane; d < judge_whole(D); d += LANES) {
         const double size = d < D ? judge_size(room.most_q ? room.most_q[row * pitch + d] : q[d], n.score_least) : 0;
-        room.size_q[row * judge_pitch_sizes(D) + judge_size_place(d)] =
-            __float2half_rn(magnitude_narrow(size, judge_inverse(unit)));
+        room.size_q[row * pitch + d] = judge_tf32(magnitude_narrow(size, judge_inverse(unit)));
     }
     if (lane == 0)
         room.row[row * ROW_NUMBERS + ROW_Q] = unit;

@@ -155,63 +155,58 @@ template <class B> static __device__ void judge_multiply(const double *a, int pi
 #endif
 }
 
-/* Magnitudes are narrowed to f16, of which tensor cores make f32 sums. What 1 of them stands for is a power of two that
-   brings the largest to [2^14, 2^15), so that 2^-40 of it is above 0 still; no f32 is too small to be divided by it. */
+/* Sums of magnitudes are those of tensor cores, of tf32: f32 of 11 bits. What 1 of a narrowed magnitude stands for is a
+   power of two that brings the largest to [1, 2), and by which f32 can be divided. */
 static __device__ double judge_narrow_unit(double largest)
 {
-    return fmax(judge_unit(largest), 0x1p-112) * 0x1p-14;
+    return fmax(judge_unit(largest), BOUND_TINY);
 }
 /* 1 / x of a power of two, which is no subnormal. */
 static __device__ double judge_inverse(double x)
 {
     return format_f64_of((UINT64_C(2046) << 52) - format_f64_bits(x));
 }
-/* As magnitude_grown() and magnitude_lost() of such sums: rounding two operands to nearest f16 makes them 2^-11 smaller
-   each, and a tensor core loses at most 17 2^-23 of the sum per 16 products, up to 32 times. What is below normal f16
-   loses 2^-25, times another below 2^15, twice. So they are an upper bound, and 0.13 % above at most. */
+/* To the nearest tf32; a half goes up. */
+static __device__ float judge_tf32(float x)
+{
+    return format_f32_of((format_f32_bits(x) + 0x1000u) & ~0x1FFFu);
+}
+/* As magnitude_grown() of such sums: two operands are up to 2^-11 smaller each, and a tensor core loses at most 9 2^-23
+   of the sum per 8 products, up to 64 times. They may as well be as much larger: such a sum is 0.3 % above the true one
+   at most, and no smaller. What underflows is magnitude_lost(). */
 static __device__ double judge_grown()
 {
     return 1 + 0x1.4p-10;
 }
-static __device__ double judge_lost(int k)
-{
-    return k * 0x1p-8;
-}
 
-/* Where in its row of magnitudes element k lies: what a lane of a tensor core takes at once, k and k + 4, is a pair. */
-static __device__ int judge_size_place(int k)
-{
-    return (k & ~15) + 2 * ((k & 3) + 4 * (k >> 3 & 1)) + (k >> 2 & 1);
-}
-
-/* c[i] += A[i] B of magnitudes, as judge_multiply() has them: A of 16 rows, `pitch` apart, b(k, column) in f32. */
+/* c[i] += A[i] B of magnitudes, as judge_multiply() has them: A of 16 rows, `pitch` apart, of tf32; b(k, column) in
+ * f32.
+ */
 template <int N, class B>
-static __device__ void judge_sizes(const __half *const (&a)[N], int pitch, int k, const B &b, float (&c)[N][4])
+static __device__ void judge_sizes(const float *const (&a)[N], int pitch, int k, const B &b, float (&c)[N][4])
 {
     const int row = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4;
 #if defined __CUDA_ARCH__ && !defined SIMT_KEYWORDS_H
-    for (int i = 0; i < k; i += 16) {
-        const __half2 right[2] = {__floats2half2_rn(b(i + quarter, row), b(i + 4 + quarter, row)),
-                                  __floats2half2_rn(b(i + 8 + quarter, row), b(i + 12 + quarter, row))};
-        const uint32_t y[2] = {*(const uint32_t *)(const void *)&right[0], *(const uint32_t *)(const void *)&right[1]};
+    for (int i = 0; i < k; i += 8) {
+        const uint32_t y[2] = {format_f32_bits(judge_tf32(b(i + quarter, row))),
+                               format_f32_bits(judge_tf32(b(i + 4 + quarter, row)))};
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            const uint32_t *upper = (const uint32_t *)(const void *)(a[j] + row * pitch + i) + quarter,
-                           *lower = upper + 4 * pitch;
-            asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            const float *upper = a[j] + row * pitch + i + quarter, *lower = upper + 8 * pitch;
+            asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                 "{%0, %1, %2, %3};"
                 : "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
-                : "r"(upper[0]), "r"(lower[0]), "r"(upper[4]), "r"(lower[4]), "r"(y[0]), "r"(y[1]));
+                : "r"(format_f32_bits(upper[0])), "r"(format_f32_bits(lower[0])), "r"(format_f32_bits(upper[4])),
+                  "r"(format_f32_bits(lower[4])), "r"(y[0]), "r"(y[1]));
         }
     }
 #else
     for (int i = 0; i < k; i++)
         for (int side = 0; side < 2; side++) {
-            const float y = __half2float(__float2half_rn(b(i, 2 * quarter + side)));
+            const float y = judge_tf32(b(i, 2 * quarter + side));
             for (int j = 0; j < N; j++)
                 for (int half = 0; half < 2; half++)
-                    c[j][2 * half + side] = fmaf(__half2float(a[j][(row + 8 * half) * pitch + judge_size_place(i)]), y,
-                                                 c[j][2 * half + side]);
+                    c[j][2 * half + side] = fmaf(a[j][(row + 8 * half) * pitch + i], y, c[j][2 * half + side]);
         }
 #endif
 }
@@ -274,7 +269,7 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
         const float *keys = room.keys + begin * room.pitch_q;
         double sums[4] = {}, moved[4] = {};
         float sizes[1][4] = {};
-        const __half *const size_q[1] = {room.size_q};
+        const float *const size_q[1] = {room.size_q};
         const auto taken = [&](int d, int col) {
             const float *of = keys + col * room.pitch_q;
             if (MORE && (begin + col >= cols || d >= D)) /* there are no scales for it */
@@ -291,14 +286,14 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
             return x != 0 ? fmaxf(fabsf(x) * narrow, small) : 0;
         };
         judge_multiply(room.q, room.pitch_q, whole, taken, sums);
-        judge_sizes(size_q, judge_pitch_sizes(D), whole, size, sizes);
+        judge_sizes(size_q, room.pitch_q, whole, size, sizes);
         if (MORE && room.most_q)
             judge_score_lossy(n, room, taken, most, moved);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int r = upper + i / 2 * 8, col = begin + left + i % 2;
             double score = n.factor * sums[i];
-            double loose = ((double)sizes[0][i] + judge_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_Q]);
+            double loose = ((double)sizes[0][i] + magnitude_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_Q]);
             if (col >= cols)
                 continue;
             if (row + r < tile.rows) {

@@ -36,8 +36,8 @@ struct judge_room {
     double *weight;                  /* [ROWS][pitch_p] */
     double *fixed, *variance, *bins; /* [ROWS][W], [ROWS][JUDGE_BINS]; of long rows alone */
     double *row;                     /* [ROWS][ROW_NUMBERS] */
-    __half *size_q;                  /* [ROWS][pitch_sizes of head_dim], see judge_sizes() */
-    __half *sizes[JUDGE_SIZES];      /* [ROWS][pitch_sizes of W]: of weights, errors, fixed, variances */
+    float *size_q;                   /* [ROWS][pitch_q] */
+    float *sizes[JUDGE_SIZES];       /* [ROWS][pitch_p]: of weights, errors, fixed, variances */
     uint32_t *most;                  /* [3][warps] */
     float *keys, *values;            /* tiles, rows pitch_q and pitch_v apart; they may be the same room */
     int pitch_q, pitch_p, pitch_v;
@@ -63,11 +63,11 @@ static __device__ struct judge_room judge_room_at(double *at, const struct judge
         x.bins = at, at += ROWS * JUDGE_BINS;
     }
     x.row = at, at += ROWS * ROW_NUMBERS;
-    x.size_q = (__half *)at;
-    x.sizes[0] = x.size_q + ROWS * judge_pitch_sizes(n->head_dim);
+    x.size_q = (float *)at;
+    x.sizes[0] = x.size_q + ROWS * x.pitch_q;
     for (int i = 1; i < JUDGE_SIZES; i++)
-        x.sizes[i] = x.sizes[i - 1] + ROWS * judge_pitch_sizes(W);
-    x.most = (uint32_t *)(void *)(x.sizes[JUDGE_SIZES - 1] + ROWS * judge_pitch_sizes(W));
+        x.sizes[i] = x.sizes[i - 1] + ROWS * x.pitch_p;
+    x.most = (uint32_t *)(void *)(x.sizes[JUDGE_SIZES - 1] + ROWS * x.pitch_p);
     x.keys = (float *)(void *)(x.most + 3 * (JUDGE_ROW_THREADS / LANES));
     x.values = x.keys + (n->apart ? judge_whole(W) * x.pitch_q : 0);
     return x;

@@ -20,9 +20,9 @@ enum {
     JUDGE_BINS = 128
 };
 
-/* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its bounds are made of sums of
-   magnitudes that may be 0.13 % larger than the CPU's (scores.cuh), of which errors of weights are made and of these
-   bounds: they are wider by this share at most, and no narrower. */
+/* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its sums of magnitudes are up to
+   0.3 % larger than the CPU's (scores.cuh), and no smaller; bounds are made of them, in part of errors that are made of
+   such. Where errors are small beside what they are of, bounds are wider by this share at most. */
 #define JUDGE_WIDER 0.005
 
 /* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What
@@ -159,8 +159,7 @@ enum {
 };
 
 /* So many elements of a row are whole instructions of a tensor core; how far rows lie apart in banks that its lanes
-   take at once: of Q, K and P four rows of four elements, of V four rows of eight columns, of magnitudes (16 bits each)
-   eight rows of four pairs. */
+   take at once: of Q, K, P and magnitudes eight rows of four elements, of V four rows of eight columns. */
 HOST_AND_DEVICE static inline int judge_whole(int n)
 {
     return (n + 15) / 16 * 16;
@@ -173,11 +172,6 @@ HOST_AND_DEVICE static inline int judge_pitch_v(int n)
 {
     return judge_whole(n) + 8;
 }
-HOST_AND_DEVICE static inline int judge_pitch_sizes(int n)
-{
-    return judge_whole(n) + 8;
-}
-
 /* Shared memory of a block that judges O and LSE; apart: with room for a tile of K and one of V, for which there are
    fewer barriers. */
 static inline size_t judge_room_of(const struct judge_numbers *n, bool apart)
@@ -186,9 +180,9 @@ static inline size_t judge_room_of(const struct judge_numbers *n, bool apart)
                  P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS;
     const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 5 : 3) * W + P +
                         (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
-    const size_t sizes = (size_t)judge_pitch_sizes(n->head_dim) + JUDGE_SIZES * (size_t)judge_pitch_sizes(n->bc);
+    const size_t sizes = Q + JUDGE_SIZES * P;
     const size_t tile = apart ? Q + V : Q > V ? Q : V, most = 3 * (JUDGE_ROW_THREADS / 32);
-    const size_t tiles = rows * sums * sizeof(double) + rows * sizes * sizeof(uint16_t) +
+    const size_t tiles = rows * sums * sizeof(double) + rows * sizes * sizeof(float) +
                          (most + (size_t)judge_whole(n->bc) * tile) * sizeof(float);
     const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);
     return tiles > end ? tiles : end;

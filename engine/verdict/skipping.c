@@ -203,7 +203,7 @@ static const struct {
     {before_a_gap, "the loop ends at the first tile that no row sees", NULL, 0},
     {begins_inside, "the loop begins with the first tile that lies behind the window's start as a whole", has_left_side,
      0},
-    {begins_before_the_keys_end, "no block works on q tiles whose first row is no number of a key", NULL, 0},
+    {begins_before_the_keys_end, "all of q tiles whose first row is no number of a key", NULL, 0},
     {not_the_first, "the first tile that a q tile sees is missing", NULL, 0},
     {not_the_last, "the last tile that a q tile sees is missing", NULL, 0},
     {all_take_part, "a tile is left out unless each row and each key of it takes part", NULL, 0}};
@@ -248,11 +248,13 @@ static int sift(const struct trace *t, int slot, bool holds[RULES], int *lost)
     return 0;
 }
 
-/* Whether a block came to a q tile, though it may have visited no kv tile: its probes outside of the loop say so. */
+/* Whether a block came to a q tile, though it may have visited no kv tile: its probes outside of the loop say so. Where
+   there are none it may have. */
 static bool is_worked_on(const struct trace *t, int slot)
 {
     static const enum asc_channel outside[] = {asc_q, asc_o, asc_lse};
-    bool any = false;
+    bool any =
+        !trace_stamps(t, asc_q, slot, 0) && !trace_stamps(t, asc_o, slot, 0) && !trace_stamps(t, asc_lse, slot, 0);
     for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
         const uint64_t *stamps = trace_stamps(t, outside[i], slot, 0);
         for (int warp = 0; stamps && warp < t->layout.warps; warp++)
