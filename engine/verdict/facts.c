@@ -73,7 +73,7 @@ static void tell_edge(const struct facts *to, const struct finding *f)
             continue;
         site_words(to->t, a, sites[0]);
         site_words(to->t, b, sites[1]);
-        if (f->cause == CAUSE_NONE && !finding_has_rule(f) && stage[a].local == STAGE_OK)
+        if (f->cause == CAUSE_NONE && f->reason && !finding_has_rule(f) && stage[a].local == STAGE_OK)
             tell(to, FACT_EDGE, &detail,
                  "%s%s and %s%s were right at their probes. Between there and probe %s they are read wrong, or "
                  "overwritten, or the arithmetic is wrong or not done yet",

@@ -262,6 +262,13 @@ static bool is_padding(const struct finding *f, const struct onset_root *r)
     return f->channel == asc_v && r->channel == asc_u && r->origin == ORIGIN_ZERO_TIMES_INF;
 }
 
+/* Whether U is none because of what V holds behind the last key. */
+static bool is_behind_keys(const struct trace *t, const struct onset_root *r, int batch)
+{
+    return r->channel == asc_u && r->origin == ORIGIN_ZERO_TIMES_INF && r->n_products == 1 &&
+           r->kv * t->plan.bc + r->product[0].index >= asc_kv_len(&t->problem, batch);
+}
+
 /* Whether what is no number comes into this channel in another way as well. */
 static bool is_of_others(const struct run_onset *o, const struct run_root *root)
 {
@@ -295,6 +302,8 @@ void onset_tell(const struct judgement *j, const struct trace *t, const struct r
         char *unknown = finding_reason(f, &bytes);
         snprintf(reason, sizeof reason, "%sas %s", is_of_others(o, root) ? "in part " : "",
                  origin_sentence(root->root.origin));
+        if (is_behind_keys(t, &root->root, trace_slot_place(t, f->first.slot)[0]))
+            snprintf(reason, sizeof reason, "as rows of V behind the last key are no numbers: 0 times that is NaN");
         if (event)
             event_reason(event, reason, sizeof reason);
         f->event = event ? 1 + (int)(event - t->info.events) : 0;
