@@ -291,7 +291,7 @@ FRESH = (("blind-20", "names of most of the sixty"),
          ("blind-20ar", "what both showed"), ("blind-20as", "nothing: the same program"),
          ("blind-20at", "what both showed, and a review"),
          ("blind-20au", "what it showed"), ("blind-20av", "nothing: the same program"),
-         ("blind-20aw", "what both showed"))
+         ("blind-20aw", "what both showed"), ("blind-20ax", "what it showed"))
 
 
 def fresh():
