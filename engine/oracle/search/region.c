@@ -316,11 +316,11 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
             const uint8_t *label = labels[i] + (size_t)r * (size_t)tile->cols;
             if (!cols)
                 table_add(t, at[r] + at_col[0], row[r]);
-            for (int c = 0; c < tile->cols && cols && (row[r].in || row[r].out); c++) {
-                struct tally one = {0};
-                tally(&one, label[c]);
-                table_add(t, at[r] + at_col[c], one);
-            }
+            for (int c = 0; c < tile->cols && cols && (row[r].in || row[r].out); c++)
+                if (label[c] == LABEL_IN)
+                    t->in[at[r] + at_col[c]]++;
+                else if (label[c] == LABEL_OUT)
+                    t->out[at[r] + at_col[c]]++;
         }
     }
     const bool counted = t->in && at;
