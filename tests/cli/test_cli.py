@@ -41,7 +41,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
-LIMIT_S = 60
+LIMIT_S = 180
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x1b[=>78]|\x0f")
 DURATION = re.compile(r"\b\d+(\.\d+)? ?(us|ms|s)\b *")
 JSON_SECONDS = re.compile(r'("seconds": )[0-9.e+-]+')
