@@ -181,7 +181,7 @@ static inline size_t judge_room_of(const struct judge_numbers *n, bool apart)
     const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 5 : 3) * W + P +
                         (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
     const size_t sizes = Q + JUDGE_SIZES * P;
-    const size_t tile = apart ? Q + V : Q > V ? Q : V, most = 3 * (JUDGE_ROW_THREADS / 32);
+    const size_t tile = apart ? Q + V : Q > V ? Q : V, most = 3 * (size_t)(JUDGE_ROW_THREADS / 32);
     const size_t tiles = rows * sums * sizeof(double) + rows * sizes * sizeof(float) +
                          (most + (size_t)judge_whole(n->bc) * tile) * sizeof(float);
     const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);

@@ -560,7 +560,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_bits_of_splits),
                                        cmocka_unit_test(test_bits_of_long_splits),
                                        cmocka_unit_test(test_bits_of_other_widths),
-        cmocka_unit_test(test_bits_of_small_weights),
+                                       cmocka_unit_test(test_bits_of_small_weights),
                                        cmocka_unit_test(test_mistakes),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
