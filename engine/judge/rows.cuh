@@ -1,7 +1,7 @@
 /* The reference of O and LSE on a GPU: oracle/reference.c, tile by tile, 16 rows to a block, one to each warp where
    rows are meant. What is expected is summed in its order, and has the bits that the CPU gives it; bounds are a little
-   wider, see scores.cuh. A block holds its rows' Q, one tile of K and then of V, and the weights of the tile in shared memory; what U has come to is in
-   registers, where a tensor core leaves it. */
+   wider, see scores.cuh. A block holds its rows' Q, one tile of K and then of V, and the weights of the tile in shared
+   memory; what U has come to is in registers, where a tensor core leaves it. */
 #ifndef JUDGE_ROWS_CUH
 #define JUDGE_ROWS_CUH
 
