@@ -72,38 +72,41 @@ static size_t room_bytes(const struct judge_numbers *numbers, int64_t n)
     return most;
 }
 
-template <int PASSES, bool MORE>
+template <class ELEMENT, int DIM, int PASSES, bool MORE>
 static cudaError_t launch_rows(const struct judge_arrays &arrays, size_t bytes, int64_t blocks)
 {
-    cudaError_t error =
-        cudaFuncSetAttribute(judge_rows<PASSES, MORE>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cudaError_t error = cudaFuncSetAttribute(judge_rows<ELEMENT, DIM, PASSES, MORE>,
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    LAUNCH((judge_rows<PASSES, MORE>), judge_arrays, (unsigned)blocks, JUDGE_ROW_THREADS, bytes, NULL, arrays);
+    LAUNCH((judge_rows<ELEMENT, DIM, PASSES, MORE>), judge_arrays, (unsigned)blocks, JUDGE_ROW_THREADS, bytes, NULL,
+           arrays);
     return cudaGetLastError();
 }
 
-/* Rows are as long in all heads: the first one's numbers say it. */
 template <int PASSES>
-static cudaError_t launch(const struct judge_arrays &arrays, const struct judge_numbers *numbers, int64_t n,
-                          int64_t blocks)
+static cudaError_t launch_f32(const struct judge_arrays &arrays, bool more, size_t bytes, int64_t blocks)
 {
-    const size_t bytes = room_bytes(numbers, n);
-    return numbers->more ? launch_rows<PASSES, true>(arrays, bytes, blocks)
-                         : launch_rows<PASSES, false>(arrays, bytes, blocks);
+    return more ? launch_rows<judge_f32, 0, PASSES, true>(arrays, bytes, blocks)
+                : launch_rows<judge_f32, 0, PASSES, false>(arrays, bytes, blocks);
 }
 
+/* Rows are as long in all heads: the first one's numbers say it. */
 static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t n,
                               int64_t blocks)
 {
-    switch ((first->head_dim_v + JUDGE_COLUMNS - 1) / JUDGE_COLUMNS) {
-    case 1:
-        return launch<1>(arrays, first, n, blocks);
-    case 2:
-        return launch<2>(arrays, first, n, blocks);
-    default:
-        return launch<4>(arrays, first, n, blocks);
-    }
+    const size_t bytes = room_bytes(first, n);
+    const int passes = (first->head_dim_v + JUDGE_COLUMNS - 1) / JUDGE_COLUMNS;
+    const bool more = first->more != 0, half = first->type[1] == DTYPE_F16;
+    if (first->element_bytes == 2)
+        return half          ? passes == 1 ? launch_rows<judge_f16, 64, 1, false>(arrays, bytes, blocks)
+                                           : launch_rows<judge_f16, 128, 2, false>(arrays, bytes, blocks)
+                        : passes == 1 ? launch_rows<judge_bf16, 64, 1, false>(arrays, bytes, blocks)
+                             : launch_rows<judge_bf16, 128, 2, false>(arrays, bytes, blocks);
+    return passes <= 1   ? launch_f32<1>(arrays, more, bytes, blocks)
+           : passes <= 2 ? launch_f32<2>(arrays, more, bytes, blocks)
+           : passes <= 4 ? launch_f32<4>(arrays, more, bytes, blocks)
+                         : launch_f32<8>(arrays, more, bytes, blocks);
 }
 
 template <int W, int PASSES, bool LONG>

@@ -4,6 +4,9 @@
 
 #include "engine/judge/scores.cuh"
 
+/* Bins of weights whose squares come to less are coarse: with 2^18 keys a weight's part in one errs by 2^-28. */
+#define LIKELY_COARSE 0x1p-20
+
 /* What the splits before have come to in a row. */
 struct judge_merged {
     double m, max_bound;
@@ -17,26 +20,83 @@ static __device__ void judge_merge_begin(struct judge_merged *x)
     x->l.sum = x->l.size = x->l.loose = x->l.likely = 0;
 }
 
-/* The state of a split before its first key. */
-static __device__ void judge_split_begin(const struct judge_numbers &n, bool first, struct judge_state *s)
+/* A bin's weights are added as whole numbers, which come to the same in any order, in two words: so many bits of a
+   weight go to each that those of all keys fit, a weight being 1 at most. Where a tile leaves the maximum as it is,
+   weights of earlier ones still grow a little, see step_decay(): those that join are made smaller instead. */
+static __device__ int judge_bin_bits(int keys)
 {
-    s->max = first ? n.max_begin : -(double)INFINITY;
-    const bool mine = first && threadIdx.x % LANES == 0; /* of what lanes have parts of */
-    s->max_bound = mine ? n.bound_begin : 0;
-    s->start = s->frame = first ? n.start : n.start_later;
-    s->sum = first ? n.l_begin : 0;
-    s->sum_error = first ? n.l_error_begin : 0;
-    s->turned = s->l = s->l_variance = s->squares = 0;
-    s->framed = false;
+    return keys < 1 << 8 ? 24 : keys < 1 << 24 ? __clz(keys) : 8;
+}
+static __device__ double judge_per_bin(int keys)
+{
+    return format_f64_of((uint64_t)(1023 + 2 * judge_bin_bits(keys) - 1) << 52);
+}
+static __device__ void judge_bin_add(uint32_t *bin, double weight, double per_bin, int bits)
+{
+    const uint64_t whole = format_f64_bits(fma(weight, per_bin, 0x1p52)) - format_f64_bits(0x1p52);
+    atomicAdd(bin, (uint32_t)whole & ((1u << bits) - 1));
+    atomicAdd(bin + LIKELY_BINS, (uint32_t)(whole >> bits));
+}
+static __device__ double judge_bin_sum(const uint32_t *bin, int bits)
+{
+    return (double)bin[LIKELY_BINS] * (double)(1u << bits) + (double)bin[0];
 }
 
-/* What its lanes have of a row comes together. */
-static __device__ void judge_join_row(struct judge_state *s)
+/* The state of a row before its first key, or before a split's, by the row's threads. */
+static __device__ void judge_split_begin(const struct judge_numbers &n, const struct judge_room &room, bool first,
+                                         struct judge_share *s)
 {
-    s->max_bound = judge_row_most<LANES>(s->max_bound);
-    s->l = judge_row_sum(s->l);
-    s->l_variance = judge_row_sum(s->l_variance);
-    s->squares = judge_row_sum(s->squares);
+    const int row = threadIdx.x / ROW_LANES, lane = threadIdx.x % ROW_LANES;
+    struct judge_kept_row kept = {};
+    kept.max = first ? n.max_begin : -(double)INFINITY;
+    kept.frame = first ? n.start : n.start_later;
+    kept.sum = first ? n.l_begin : 0;
+    kept.sum_error = first ? n.l_error_begin : 0;
+    kept.per_bin = judge_per_bin(s->keys);
+    if (lane == 0)
+        room.kept[row] = kept;
+    for (int i = lane; n.likely && i < 2 * LIKELY_BINS; i += ROW_LANES)
+        room.bins[row * 2 * LIKELY_BINS + i] = 0;
+    s->max_bound = s->l = s->l_variance = s->squares = 0;
+    __syncwarp();
+}
+
+/* What its threads have of a row comes together; each sum of f32 may be too small by 2^-24 an addition. Its squares
+   divide, and are made smaller. *together: likely_together(), of long rows; 1 of others. */
+static __device__ struct judge_state judge_join_row(const struct judge_numbers &n, const struct judge_room &room,
+                                                    bool first, double tiles, const struct judge_share &share,
+                                                    double *together)
+{
+    const struct judge_kept_row *kept = room.kept + threadIdx.x / ROW_LANES;
+    const uint32_t *bins = room.bins + threadIdx.x / ROW_LANES * 2 * LIKELY_BINS;
+    const double grown = 1 + (2 * tiles + n.bc / ROW_LANES + 4) * BOUND_U + (JUDGE_ROUNDED - 1) * 2,
+                 down = 1 / JUDGE_LIFT;
+    struct judge_state s;
+    s.max = kept->max;
+    s.frame = kept->frame;
+    s.sum = kept->sum;
+    s.sum_error = kept->sum_error;
+    s.turned = kept->turned;
+    s.max_bound = judge_row_most<ROW_LANES>((double)share.max_bound) * fabs(n.natural);
+    if (first)
+        s.max_bound = fmax(s.max_bound, n.bound_begin);
+    s.l = judge_row_sum<ROW_LANES>((double)share.l) * (down * grown);
+    s.l_variance = judge_row_sum<ROW_LANES>((double)share.l_variance) * (down * down * grown);
+    s.squares = judge_row_sum<ROW_LANES>((double)share.squares) * (down * down / grown);
+    *together = 1;
+    if (!n.likely)
+        return s;
+    double sum = 0, squares = 0;
+    for (int i = threadIdx.x % ROW_LANES; i < LIKELY_BINS; i += ROW_LANES) {
+        const double x = judge_bin_sum(bins + i, judge_bin_bits(share.keys)) / kept->per_bin;
+        sum += x;
+        squares += x * x;
+    }
+    sum = judge_row_sum<ROW_LANES>(sum);
+    squares = judge_row_sum<ROW_LANES>(squares);
+    /* Where weights are so small beside the maximum that bins are coarse nothing is known. */
+    *together = s.squares < LIKELY_COARSE ? (double)INFINITY : likely_together_of(sum, squares, s.squares);
+    return s;
 }
 
 /* reference_turn() of a row: the kernel may have taken the tiles in another order. */
@@ -65,14 +125,14 @@ static __device__ void judge_turn_element(const struct judge_numbers &n, double 
 /* A row that has been turned joins; what its elements join by is left in its numbers. A split that holds no key of the
    row weighs nothing. */
 static __device__ void judge_merge_row(const struct judge_numbers &n, double together, struct judge_state *s,
-                                       struct judge_merged *x, double *numbers)
+                                       struct judge_merged *x, double *numbers, bool *open)
 {
     const double lanes = n.lanes > 1 ? bound_gamma(n.lanes) * fabs(s->sum) : 0;
     const double likely = n.likely ? fmin(s->sum_error, likely_most(together, s->l, s->l_variance)) : s->sum_error;
     double kept = 1, weight = 0, share = 0;
     if (s->sum != 0) {
         const double m = fmax(x->m, s->max), lse = s->max + log(s->sum);
-        s->open |= !(fabs(s->max) <= DBL_MAX) || !(s->sum > 0);
+        *open |= !(fabs(s->max) <= DBL_MAX) || !(s->sum > 0);
         share = merge_share(&n.exponential, n.ln_factor, s->frame, 0,
                             n.folded_lse > 0 ? n.folded_lse * fabs(s->frame) : 0, lse);
         kept = x->m == -(double)INFINITY ? 0 : exp_lane(x->m - m);
@@ -81,7 +141,7 @@ static __device__ void judge_merge_row(const struct judge_numbers &n, double tog
         x->m = m;
         x->max_bound = fmax(x->max_bound, s->max_bound);
     }
-    if (threadIdx.x % LANES == 0) {
+    if (threadIdx.x % ROW_LANES == 0) {
         numbers[ROW_MERGED] = kept;
         numbers[ROW_JOINS] = weight;
         numbers[ROW_SHARE] = share;
@@ -100,7 +160,6 @@ static __device__ void judge_merge_element(const struct judge_numbers &n, double
             n.likely ? fmin(u->error, likely_most(numbers[ROW_TOGETHER], u->likely.u, u->likely.variance)) : u->error;
         merge_value(numbers[ROW_MERGED], numbers[ROW_JOINS], numbers[ROW_SHARE], u->sum, u->error, likely, x);
     }
-    *u = {};
 }
 
 /* Behind the last split: the row's state is the merged one. Returns merge_common(), for its elements. */

@@ -76,10 +76,16 @@ static void take_inputs(const struct oracle_case *c, struct judge_numbers *n)
     n->more |= n->splits > 0;
 }
 
-/* apart: for a tile of K and one of V. */
-static bool has_room_for(const struct judge_numbers *n, bool apart)
+/* Where nothing but their type is between K and V and the products, and a factor between these and the softmax, a block
+   has them as they come, of rows that are as long as most. */
+static int element_bytes(const struct oracle_case *c, const struct judge_numbers *n)
 {
-    return judge_room_of(n, apart) + sizeof(struct judge_numbers) + sizeof(struct judge_tile) <= JUDGE_ROOM_MAX;
+    const enum dtype k = c->in_k.dtype, v = c->in_v.dtype;
+    const int dim = c->head_dim;
+    const bool plain = !n->more && !(c->softcap > 0) && !bias_terms(c) && !codes_descale_roundings(c);
+    return plain && k == v && (k == DTYPE_F16 || k == DTYPE_BF16) && (dim == 64 || dim == 128) && c->head_dim_v == dim
+               ? 2
+               : 4;
 }
 
 static bool has_room(const struct oracle_case *c)
@@ -87,7 +93,9 @@ static bool has_room(const struct oracle_case *c)
     struct judge_numbers n = {
         .head_dim = c->head_dim, .head_dim_v = c->head_dim_v, .bc = c->bc, .likely = likely_wanted(c)};
     take_inputs(c, &n);
-    return c->head_dim <= 512 && c->head_dim_v <= 512 && has_room_for(&n, false);
+    n.element_bytes = element_bytes(c, &n);
+    return c->head_dim <= 512 && c->head_dim_v <= 512 &&
+           judge_room_bytes(&n) + sizeof(struct judge_numbers) + sizeof(struct judge_tile) <= JUDGE_ROOM_MAX;
 }
 
 const char *judge_unknown(const struct oracle_case *c)
@@ -171,7 +179,7 @@ struct judge_numbers judge_numbers_of(const struct oracle_case *c)
     memcpy(n.input, inputs.input, sizeof n.input);
     n.more = inputs.more;
     n.splits = inputs.splits;
-    n.apart = has_room_for(&n, true);
+    n.element_bytes = element_bytes(c, &n);
     n.l_error_begin = n.l_begin * bound_expm1(n.bound_begin);
     n.has_lse = lse->data != NULL;
     n.lse_type = n.has_lse ? (int)lse->dtype : DTYPE_F32;

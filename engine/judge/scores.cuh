@@ -4,14 +4,27 @@
 
 #include "engine/judge/tiles.cuh"
 
-/* What all lanes of a row know of it. Of max_bound, l, l_variance and squares a lane has what its own keys made, until
-   judge_join_row(). */
+/* A row's threads, which follow each other. */
+enum { ROW_LANES = JUDGE_ROW_THREADS / ROWS };
+
+/* What a row's sums have come to at an end: of all tiles, or of a split's. */
 struct judge_state {
-    double max, max_bound, frame, start, sum, sum_error, turned, l, l_variance, squares;
-    /* Of the maximum at hand; the same for all tiles that leave it as it is, and what such a tile does to the sums. */
-    double p_unit, per_unit, limit, tiny, turns, still, still_error;
-    int first, last, keys;
-    bool open, framed; /* framed: these are there */
+    double max, max_bound, frame, sum, sum_error, turned, l, l_variance, squares;
+};
+
+/* Magnitudes of weights, of U and of what it errs by are sums of f32 in units of 2^-24, U's of that of V's unit,
+   variances in their squares: so those of the largest and of the smallest weights stay numbers. V's may be up to
+   JUDGE_V_MOST of its units. */
+#define JUDGE_LIFT 0x1p24
+#define JUDGE_V_MOST 0x1p20
+/* Numbers that f32 made in a dozen operations are too small by a 2^-20 at most. */
+#define JUDGE_ROUNDED (1 + 0x1p-20)
+
+/* What one of a row's threads has of it, of the keys that are its own. l and what follows are in JUDGE_LIFT's units. */
+struct judge_share {
+    float max_bound, l, l_variance, squares;
+    int first, last, keys; /* of the row, see judge_range */
+    bool open;
 };
 
 /* An element of U as far as the tiles have come. */
@@ -33,14 +46,14 @@ static __device__ void judge_deal_weights(const struct judge_numbers &n, bool th
                                           double per_unit, double decay, double *bins)
 {
     const int lane = threadIdx.x % LANES, mine = lane % SHARE;
-    for (int i = mine; there && decay != 1 && i < JUDGE_BINS; i += SHARE)
+    for (int i = mine; there && decay != 1 && i < LIKELY_BINS; i += SHARE)
         bins[i] *= decay;
     __syncwarp();
     for (int begin = 0; begin < cols; begin += SHARE) {
         const double w = there && begin + mine < cols ? weight[begin + mine] : 0;
         const bool some = judge_deals(w, per_unit);
-        const int bin = some ? likely_bin(w * per_unit, n.bin_bits, n.bin_least, JUDGE_BINS) : -1;
-        unsigned same = __match_any_sync(0xffffffffu, lane / SHARE * (JUDGE_BINS + 1) + bin + 1);
+        const int bin = some ? likely_bin(w * per_unit, n.bin_bits, n.bin_least) : -1;
+        unsigned same = __match_any_sync(0xffffffffu, lane / SHARE * (LIKELY_BINS + 1) + bin + 1);
         const bool first = some && __ffs((int)same) - 1 == lane;
         double sum = first ? bins[bin] : 0;
         same = first ? same : 0;
@@ -121,40 +134,6 @@ static __device__ void judge_see(const struct judge_numbers &n, const struct jud
     *score = x;
 }
 
-/* c += A B of a warp: 16 rows of A, `pitch` apart, 8 columns of b(k, column), k of them, whole instructions. A lane has
-   of c rows lane / 4 and that + 8, of each the columns lane % 4 * 2 and the one behind. Tensor cores of Hopper make of
-   float64 what one fma() after the other does, in ascending k (measured in all of 25,600 products), which is what the
-   CPU has; that others do has not been seen. */
-template <class B> static __device__ void judge_multiply(const double *a, int pitch, int k, const B &b, double (&c)[4])
-{
-    const int row = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4;
-    const double *upper = a + row * pitch, *lower = upper + 8 * pitch;
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900 && !defined SIMT_KEYWORDS_H /* the executor has no such word */
-    for (int i = 0; i < k; i += 16) {
-        double x[8], y[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            x[2 * j] = upper[i + 4 * j + quarter];
-            x[2 * j + 1] = lower[i + 4 * j + quarter];
-            y[j] = b(i + 4 * j + quarter, row);
-        }
-        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
-            "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
-            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(x[0]), "d"(x[1]), "d"(x[2]), "d"(x[3]), "d"(x[4]), "d"(x[5]), "d"(x[6]), "d"(x[7]), "d"(y[0]),
-              "d"(y[1]), "d"(y[2]), "d"(y[3]));
-    }
-#else
-    for (int i = 0; i < k; i++) {
-        const double left = b(i, 2 * quarter), right = b(i, 2 * quarter + 1);
-        c[0] = fma(upper[i], left, c[0]);
-        c[1] = fma(upper[i], right, c[1]);
-        c[2] = fma(lower[i], left, c[2]);
-        c[3] = fma(lower[i], right, c[3]);
-    }
-#endif
-}
-
 /* Sums of magnitudes are those of tensor cores, of tf32: f32 of 11 bits. What 1 of a narrowed magnitude stands for is a
    power of two that brings the largest to [1, 2), and by which f32 can be divided. */
 static __device__ double judge_narrow_unit(double largest)
@@ -171,6 +150,16 @@ static __device__ float judge_tf32(float x)
 {
     return format_f32_of((format_f32_bits(x) + 0x1000u) & ~0x1FFFu);
 }
+/* The f32 at or above x, which is not negative. */
+static __device__ float judge_up(double x)
+{
+    return (float)(x * (1 + 0x1p-23));
+}
+/* A factor of magnitudes, which is not negative. A tensor core may take what is below BOUND_TINY for 0: none is. */
+static __device__ float judge_narrow(float x)
+{
+    return judge_tf32(x + 0x1p-125f);
+}
 /* As magnitude_grown() of such sums: two operands are up to 2^-11 smaller each, and a tensor core loses at most 9 2^-23
    of the sum per 8 products, up to 64 times. They may as well be as much larger: such a sum is 0.3 % above the true one
    at most, and no smaller. What underflows is magnitude_lost(). */
@@ -179,34 +168,80 @@ static __device__ double judge_grown()
     return 1 + 0x1.4p-10;
 }
 
-/* c[i] += A[i] B of magnitudes, as judge_multiply() has them: A of 16 rows, `pitch` apart, of tf32; b(k, column) in
- * f32.
- */
-template <int N, class B>
-static __device__ void judge_sizes(const float *const (&a)[N], int pitch, int k, const B &b, float (&c)[N][4])
+/* An element of B: what the products take of it, and magnitudes. */
+template <int KINDS> struct judge_factor {
+    double taken;
+    float size[KINDS];
+};
+
+/* Arrays of magnitudes that are factors: all meet the first kind but the fourth and the fifth. */
+static __device__ constexpr int judge_kind(int array)
 {
-    const int row = threadIdx.x % LANES / 4, quarter = threadIdx.x % 4;
-#if defined __CUDA_ARCH__ && !defined SIMT_KEYWORDS_H
-    for (int i = 0; i < k; i += 8) {
-        const uint32_t y[2] = {format_f32_bits(judge_tf32(b(i + quarter, row))),
-                               format_f32_bits(judge_tf32(b(i + 4 + quarter, row)))};
+    return array < 3 ? 0 : array - 2;
+}
+
+/* c += A B of a warp: 16 rows of A, `pitch` apart, 8 columns of B, k of them, whole instructions. A lane has of c rows
+   lane / 4 and that + 8, of each the columns lane % 4 * 2 and the one behind. Tensor cores of Hopper make of float64
+   what one fma() after the other does, in ascending k (measured in all of 25,600 products), which is what the CPU has;
+   that others do has not been seen. And sums[i] += A[i] B of magnitudes, in f32: A of 16 rows, pitch_sizes apart, of
+   tf32, the first n arrays or ALL. b(k, more, column): of row k + more, where `more` is known to the compiler. EXACT:
+   magnitudes of the first kind are of tf32 as they are. */
+template <int ARRAYS, int KINDS, bool EXACT, bool ALL, class B>
+static __device__ void judge_multiply(const double *a, int pitch, const float *const (&sizes)[ARRAYS], int pitch_sizes,
+                                      int n, int k, const B &b, double (&c)[4], float (&sums)[ARRAYS][4])
+{
+    const int lane = threadIdx.x % LANES, row = lane / 4, quarter = lane % 4;
+    const double *upper = a + row * pitch, *lower = upper + 8 * pitch;
+    const auto narrowed = [](float x, int array) { return EXACT && judge_kind(array) == 0 ? x : judge_tf32(x); };
+#if JUDGE_HAS_CORES
+    /* Where a lane's row of a fragment of magnitudes begins. */
+    const int begin = (lane % 16 * pitch_sizes + lane / 16 * 4) * (int)sizeof(float);
+    uint32_t fragment[ARRAYS];
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float *upper = a[j] + row * pitch + i + quarter, *lower = upper + 8 * pitch;
+    for (int j = 0; j < ARRAYS; j++)
+        fragment[j] = (uint32_t)__cvta_generic_to_shared(sizes[j]) + begin;
+#pragma unroll 4
+    for (int i = 0; i < k; i += 8) {
+        const struct judge_factor<KINDS> y[2] = {
+            b(i + quarter, 0, row), b(i + quarter, 4, row)
+        };
+#if JUDGE_HAS_F64_CORES
+        const double *left = upper + quarter + i, *right = lower + quarter + i;
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(left[0]), "d"(right[0]), "d"(left[4]), "d"(right[4]), "d"(y[0].taken), "d"(y[1].taken));
+#endif
+#pragma unroll
+        for (int j = 0; j < ARRAYS; j++) {
+            uint32_t x[4];
+            if (!ALL && j >= n)
+                break;
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                         : "r"(fragment[j] + i * (int)sizeof(float)));
+            const float first = narrowed(y[0].size[judge_kind(j)], j), second = narrowed(y[1].size[judge_kind(j)], j);
             asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                 "{%0, %1, %2, %3};"
-                : "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
-                : "r"(format_f32_bits(upper[0])), "r"(format_f32_bits(lower[0])), "r"(format_f32_bits(upper[4])),
-                  "r"(format_f32_bits(lower[4])), "r"(y[0]), "r"(y[1]));
+                : "+f"(sums[j][0]), "+f"(sums[j][1]), "+f"(sums[j][2]), "+f"(sums[j][3])
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(format_f32_bits(first)),
+                  "r"(format_f32_bits(second)));
         }
     }
-#else
+#endif
+#if !JUDGE_HAS_F64_CORES
     for (int i = 0; i < k; i++)
+#pragma unroll
         for (int side = 0; side < 2; side++) {
-            const float y = judge_tf32(b(i, 2 * quarter + side));
-            for (int j = 0; j < N; j++)
+            const struct judge_factor<KINDS> y = b(i, 0, 2 * quarter + side);
+            c[side] = fma(upper[i], y.taken, c[side]);
+            c[2 + side] = fma(lower[i], y.taken, c[2 + side]);
+#if !JUDGE_HAS_CORES
+            for (int j = 0; j < (ALL ? ARRAYS : n); j++)
                 for (int half = 0; half < 2; half++)
-                    c[j][2 * half + side] = fmaf(a[j][(row + 8 * half) * pitch + i], y, c[j][2 * half + side]);
+                    sums[j][2 * half + side] = fmaf(sizes[j][(row + 8 * half) * pitch_sizes + i],
+                                                    narrowed(y.size[judge_kind(j)], j), sums[j][2 * half + side]);
+#endif
         }
 #endif
 }
@@ -254,39 +289,46 @@ static __device__ void judge_score_lossy(const struct judge_numbers &n, const st
         moved[j] = fabs(n.factor) * with[j] + -fabs(n.factor) * without[j];
 }
 
-/* Scores of the tile and their bounds, of eight keys to a warp at a time. row: of the q tile, the block's first. MORE:
-   operands may be off. */
-template <bool MORE>
+/* Scores of the tile and their bounds, of eight keys to a warp at a time. row: of the q tile, the block's first; unit:
+   of K's magnitudes. MORE: operands may be off. */
+template <class ELEMENT, int DIM, bool MORE>
 static __device__ void judge_scores(const struct judge_numbers &n, const struct judge_arrays &work,
                                     const struct judge_tile &tile, int row, int key, const struct judge_room &room,
                                     double unit, int cols)
 {
-    const int D = n.head_dim, whole = judge_whole(D), upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
-    const double tiny = judge_tiny(n, work, tile, key, cols), scale = judge_inverse(unit);
+    enum { PLAIN = DIM > 0 }; /* nothing is between products and the softmax but a factor */
+    const int D = judge_dim<DIM>(n.head_dim), upper = threadIdx.x % LANES / 4, left = threadIdx.x % 4 * 2;
+    const double tiny = PLAIN ? n.score_tiny * fmax(1.0, fabs(n.factor)) : judge_tiny(n, work, tile, key, cols),
+                 scale = judge_inverse(unit);
     const double grown = n.score_grown * judge_grown() * unit;
     const float narrow = (float)scale, small = (float)(n.score_least * scale);
-    for (int begin = threadIdx.x / LANES * 8; begin < cols; begin += JUDGE_ROW_THREADS / LANES * 8) {
-        const float *keys = room.keys + begin * room.pitch_q;
+    for (int begin = threadIdx.x / LANES * 8; begin < cols; begin += WARPS_OF_ROWS * 8) {
+        const ELEMENT *keys = (const ELEMENT *)room.keys + begin * room.pitch_k;
         double sums[4] = {}, moved[4] = {};
         float sizes[1][4] = {};
         const float *const size_q[1] = {room.size_q};
         const auto taken = [&](int d, int col) {
-            const float *of = keys + col * room.pitch_q;
-            if (MORE && (begin + col >= cols || d >= D)) /* there are no scales for it */
+            if (begin + col >= cols || d >= D) /* there are no scales for it */
                 return 0.0;
-            return MORE ? judge_taken(work.scales, n.input[1], of, key + begin + col, d) : (double)of[d];
+            return judge_taken(work.scales, n.input[1], keys + col * room.pitch_k, key + begin + col, d);
         };
         const auto most = [&](int d, int col, double k) {
-            return begin + col < cols && d < D ? judge_most(n.input[1], keys + col * room.pitch_q, d, k) : 0.0;
+            return begin + col < cols && d < D ? judge_most(n.input[1], keys + col * room.pitch_k, d, k) : 0.0;
         };
-        const auto size = [&](int d, int col) {
-            if (MORE)
-                return magnitude_narrow(judge_size(most(d, col, taken(d, col)), n.score_least), scale);
-            const float x = keys[col * room.pitch_q + d];
-            return x != 0 ? fmaxf(fabsf(x) * narrow, small) : 0;
+        const auto factor = [&](int d, int more, int col) {
+            struct judge_factor<1> y;
+            if (MORE) {
+                y.taken = taken(d + more, col);
+                y.size[0] = magnitude_narrow(judge_size(most(d + more, col, y.taken), n.score_least), scale);
+            } else {
+                const float x = judge_number((keys + col * room.pitch_k + d)[more]);
+                y.taken = (double)x;
+                y.size[0] = x != 0 ? fmaxf(ELEMENT::UNIT ? fabsf(x) : fabsf(x) * narrow, small) : 0;
+            }
+            return y;
         };
-        judge_multiply(room.q, room.pitch_q, whole, taken, sums);
-        judge_sizes(size_q, room.pitch_q, whole, size, sizes);
+        judge_multiply<1, 1, ELEMENT::EXACT && !MORE, true>(room.q, room.pitch_q, size_q, room.pitch_q, 1,
+                                                            judge_whole(D), factor, sums, sizes);
         if (MORE && room.most_q)
             judge_score_lossy(n, room, taken, most, moved);
 #pragma unroll
@@ -296,12 +338,14 @@ static __device__ void judge_scores(const struct judge_numbers &n, const struct 
             double loose = ((double)sizes[0][i] + magnitude_lost(D)) * (grown * room.row[r * ROW_NUMBERS + ROW_Q]);
             if (col >= cols)
                 continue;
-            if (row + r < tile.rows) {
+            if (PLAIN)
+                loose += tiny;
+            else if (row + r < tile.rows) {
                 judge_score(n, work, tile, row + r, key + col, tiny, moved[i], &score, &loose);
                 judge_see(n, work, tile, row + r, key + col, &score, &loose);
             }
-            room.score[r * n.bc + col] = score;
-            room.loose[r * n.bc + col] = loose;
+            room.weight[r * room.pitch_p + col] = score;
+            room.loose[r * room.pitch_p + col] = judge_up(loose);
         }
     }
 }

@@ -49,12 +49,18 @@ enum {
 };
 
 /* Arrays of a block in shared memory. D, W: head_dim, bc. */
+struct stage_tiles {
+    double *score, *loose, *weight, *error; /* [ROWS][W] */
+    double *row;                            /* [ROWS][OF_NUMBERS] */
+    double *fixed, *variance, *bins;        /* of long rows alone */
+    uint32_t *most;                         /* [WARPS] */
+    float *keys;                            /* V's too */
+};
 struct stage_room {
-    struct judge_room of;    /* score, loose, weight, error [ROWS][W], row [ROWS][OF_NUMBERS], keys (V's too), most; of
-                                long rows    fixed, variance, bins */
-    struct judge_part *part; /* [WARPS][KINDS] */
-    float *q, *size_q;       /* [ROWS][D] */
-    float *s, *p;            /* [ROWS][W] captured; p as P V takes it */
+    struct stage_tiles of;
+    struct judge_part *part;          /* [WARPS][KINDS] */
+    float *q, *size_q;                /* [ROWS][D] */
+    float *s, *p;                     /* [ROWS][W] captured; p as P V takes it */
     float *w, *e, *size_p, *f;        /* [ROWS][W] narrowed; they lie where score and loose were */
     float *v;                         /* [ROWS][W]; of long rows alone, as: */
     double *more;                     /* [ROWS][W] */
@@ -75,7 +81,7 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
         x.of.fixed = at, at += ROWS * W;
         x.of.variance = at, at += ROWS * W;
         x.more = at, at += ROWS * W;
-        x.of.bins = at, at += ROWS * JUDGE_BINS;
+        x.of.bins = at, at += ROWS * LIKELY_BINS;
         x.v = (float *)at, at += ROWS * W / 2;
     }
     x.part = (struct judge_part *)at;

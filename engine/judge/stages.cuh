@@ -212,7 +212,7 @@ static __device__ __noinline__ void stage_weights(const struct judge_arrays &wor
     double *score = room.of.score + row * W, *loose = room.of.loose + row * W, *weight = room.of.weight + row * W,
            *error = room.of.error + row * W, *numbers = room.of.row + row * OF_NUMBERS,
            *fixed = room.of.fixed + row * W, *variance = room.of.variance + row * W, *more = room.more + row * W,
-           *bins = room.of.bins + row * JUDGE_BINS;
+           *bins = room.of.bins + row * LIKELY_BINS;
     float *got_s = room.s + row * W, *p = room.p + row * W;
     double *samples = v.samples;
     double top = -INFINITY, top_bound = 0, got_top = -INFINITY, got_loose = 0, visible = 0;
@@ -606,7 +606,7 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
     }
     if (lane == 0)
         room.of.row[row * OF_NUMBERS + OF_Q] = unit_q;
-    for (int i = threadIdx.x; LONG && n.likely && i < ROWS * JUDGE_BINS; i += THREADS)
+    for (int i = threadIdx.x; LONG && n.likely && i < ROWS * LIKELY_BINS; i += THREADS)
         room.of.bins[i] = 0;
     struct stage_element<LONG> u[PASSES][EACH] = {};
     double top[PASSES] = {};
@@ -661,8 +661,7 @@ __global__ void __launch_bounds__(THREADS, W <= 128 && !LONG ? 2 : 1)
     parts[0].bad = open;
     if (row < v.rows && lane == 0) {
         double *numbers = room.of.row + row * OF_NUMBERS;
-        const double together =
-            LONG && n.likely ? likely_together(room.of.bins + row * JUDGE_BINS, JUDGE_BINS, s.squares) : 1;
+        const double together = LONG && n.likely ? likely_together(room.of.bins + row * LIKELY_BINS, s.squares) : 1;
         stage_sink(n, c, &s, numbers);
         if (n.has_lse)
             stage_end_row(n, c, s, numbers, together, ranges[row].keys,

@@ -7,7 +7,19 @@
 
 #include <cuda_fp16.h>
 
-enum { ROWS = JUDGE_ROWS, LANES = 32 };
+/* Whether there are a tensor core's instructions, and those of float64 (scores.cuh); the CPU executor has none. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 && !defined SIMT_KEYWORDS_H
+#define JUDGE_HAS_CORES 1
+#else
+#define JUDGE_HAS_CORES 0
+#endif
+#if JUDGE_HAS_CORES && __CUDA_ARCH__ >= 900
+#define JUDGE_HAS_F64_CORES 1
+#else
+#define JUDGE_HAS_F64_CORES 0
+#endif
+
+enum { ROWS = JUDGE_ROWS, LANES = 32, WARPS_OF_ROWS = JUDGE_ROW_THREADS / LANES };
 
 /* Where a launch finds its work in device memory. */
 struct judge_arrays {
@@ -27,49 +39,112 @@ struct judge_arrays {
     struct judge_value *values; /* NULL: nobody asks */
 };
 
+/* An element of K or V as it lies in shared memory: as it came where that is 16 bits, else as f32, which holds every
+   number of all types. EXACT: so is its magnitude in the sums of tensor cores. UNIT: those are taken as they are. */
+struct judge_f16 {
+    uint16_t bits;
+    enum { EXACT = true, UNIT = true };
+};
+struct judge_bf16 {
+    uint16_t bits;
+    enum { EXACT = true, UNIT = false };
+};
+struct judge_f32 {
+    float value;
+    enum { EXACT = false, UNIT = false };
+};
+static __device__ float judge_number(judge_f16 x)
+{
+    return __half2float(__ushort_as_half(x.bits));
+}
+static __device__ float judge_number(judge_bf16 x)
+{
+    return format_f32_of((uint32_t)x.bits << 16);
+}
+static __device__ float judge_number(judge_f32 x)
+{
+    return x.value;
+}
+static __device__ double judge_number(double x)
+{
+    return x;
+}
+
+/* What weights err by, in f32: see judge_weight(). Of the row's, and in its units. */
+struct judge_weight_terms {
+    float natural, beyond, convert; /* of a score of 1; frame - top; bound_convert() of 1, or 0 */
+    float always, by_distance;      /* what the exponential errs by: exponential_error() */
+    float limit, tiny;              /* weight_terms */
+    float half_tiny, l_half_tiny;   /* likely_terms */
+    float least, lost;              /* what tensor cores lose of a weight that is smaller */
+};
+
+/* What a row's sums have come to, for all of its threads. What depends on the maximum alone is found when it changes:
+   also what a tile does to the sums that leaves it as it is. It lies in shared memory, since registers have U. */
+struct judge_kept_row {
+    double max, frame, sum, sum_error, turned;
+    double p_unit, per_unit, turns, still, still_error, per_still, decay, decay_error;
+    double per_bin; /* see judge_per_bin() */
+    struct judge_weight_terms narrow;
+    int32_t framed;
+};
+
+/* Of a row and a tile, for the threads that hold its U, in units of theirs: see judge_values(). */
+struct judge_now {
+    float decay, most_decay, decay_error, squared; /* squared: most_decay^2 */
+    float lost;
+};
+
 /* Arrays of a block in shared memory; W: bc. Rows of operands of a product are `pitch` apart, so that a tensor core's
    lanes meet in no bank, and go on with zeros to whole instructions. */
 struct judge_room {
-    double *q;                       /* [ROWS][pitch_q] */
-    double *most_q;                  /* the same, magnitudes; NULL where they are those of q */
-    double *score, *loose, *error;   /* [ROWS][W] */
-    double *weight;                  /* [ROWS][pitch_p] */
-    double *fixed, *variance, *bins; /* [ROWS][W], [ROWS][JUDGE_BINS]; of long rows alone */
-    double *row;                     /* [ROWS][ROW_NUMBERS] */
-    float *size_q;                   /* [ROWS][pitch_q] */
-    float *sizes[JUDGE_SIZES];       /* [ROWS][pitch_p]: of weights, errors, fixed, variances */
-    uint32_t *most;                  /* [3][warps] */
-    float *keys, *values;            /* tiles, rows pitch_q and pitch_v apart; they may be the same room */
-    int pitch_q, pitch_p, pitch_v;
+    double *q;      /* [ROWS][pitch_q] */
+    double *most_q; /* the same, magnitudes; NULL where they are those of q */
+    double *weight; /* [ROWS][pitch_p]; before that a tile's scores lie there */
+    uint32_t *bins; /* [ROWS][2][LIKELY_BINS], see judge_bin_bits(); of long rows alone */
+    double *row;    /* [ROWS][ROW_NUMBERS] */
+    struct judge_kept_row *kept;
+    struct judge_now *now;
+    float *size_q;             /* [ROWS][pitch_q] */
+    float *sizes[JUDGE_SIZES]; /* [ROWS][pitch_p]: of weights, errors, fixed, variances */
+    float *loose;              /* where the last of these come to lie: bounds of the tile's scores */
+    uint32_t *most;            /* [2][warps] */
+    void *keys, *values;       /* tiles, rows pitch_q and pitch_v apart; elements of 32 bits share the room */
+    int pitch_q, pitch_p, pitch_k, pitch_v;
 };
 
-static __device__ struct judge_room judge_room_at(double *at, const struct judge_numbers *n)
+/* DIM: of the rows of Q, K and V, where it is known to the compiler; 0: it is not. */
+template <int DIM> static __device__ constexpr int judge_dim(int n)
 {
-    const int W = n->bc;
+    return DIM > 0 ? DIM : n;
+}
+
+template <int DIM> static __device__ struct judge_room judge_room_at(double *at, const struct judge_numbers *n)
+{
+    const int W = n->bc, bytes = DIM > 0 ? 2 : n->element_bytes;
     struct judge_room x = {};
-    x.pitch_q = judge_pitch_q(n->head_dim);
+    static_assert(sizeof(struct judge_kept_row) + sizeof(struct judge_now) <= JUDGE_KEPT_BYTES, "work.h has it");
+    x.pitch_q = judge_pitch_q(judge_dim<DIM>(n->head_dim));
     x.pitch_p = judge_pitch_q(W);
-    x.pitch_v = judge_pitch_v(n->head_dim_v);
+    x.pitch_k = judge_pitch_k(judge_dim<DIM>(n->head_dim), bytes);
+    x.pitch_v = judge_pitch_v(judge_dim<DIM>(n->head_dim_v));
+    /* What lies at the same place in all runs first. */
     x.q = at, at += ROWS * x.pitch_q;
+    x.row = at, at += ROWS * ROW_NUMBERS;
+    x.kept = (struct judge_kept_row *)(void *)at;
+    x.now = (struct judge_now *)(void *)(x.kept + ROWS);
+    x.size_q = (float *)(void *)((char *)(void *)x.kept + ROWS * JUDGE_KEPT_BYTES);
+    x.most = (uint32_t *)(void *)(x.size_q + ROWS * x.pitch_q);
+    at = (double *)(void *)(x.most + 2 * WARPS_OF_ROWS);
     x.most_q = n->input[0].lossy || n->input[1].lossy ? at : NULL;
     at += x.most_q ? ROWS * x.pitch_q : 0;
-    x.score = at, at += ROWS * W;
-    x.loose = at, at += ROWS * W;
-    x.error = at, at += ROWS * W;
+    x.bins = (uint32_t *)(void *)at, at += n->likely ? ROWS * LIKELY_BINS : 0;
     x.weight = at, at += ROWS * x.pitch_p;
-    if (n->likely) {
-        x.fixed = at, at += ROWS * W;
-        x.variance = at, at += ROWS * W;
-        x.bins = at, at += ROWS * JUDGE_BINS;
-    }
-    x.row = at, at += ROWS * ROW_NUMBERS;
-    x.size_q = (float *)at;
-    x.sizes[0] = x.size_q + ROWS * x.pitch_q;
-    for (int i = 1; i < JUDGE_SIZES; i++)
-        x.sizes[i] = x.sizes[i - 1] + ROWS * x.pitch_p;
-    x.most = (uint32_t *)(void *)(x.sizes[JUDGE_SIZES - 1] + ROWS * x.pitch_p);
-    x.keys = (float *)(void *)(x.most + 3 * (JUDGE_ROW_THREADS / LANES));
-    x.values = x.keys + (n->apart ? judge_whole(W) * x.pitch_q : 0);
+    for (int i = 0; i < JUDGE_SIZES; i++)
+        x.sizes[i] = (float *)(void *)at + i * ROWS * x.pitch_p;
+    x.loose = x.sizes[JUDGE_SIZES - 1];
+    x.keys = x.sizes[JUDGE_SIZES - 1] + ROWS * x.pitch_p;
+    x.values = (char *)x.keys + (bytes == 4 ? 0 : (size_t)judge_whole(W) * x.pitch_k * bytes);
     return x;
 }
 
@@ -129,21 +204,11 @@ template <int SHARE> static __device__ double judge_row_most(double x)
     return x;
 }
 
-static __device__ double judge_row_sum(double x)
+template <int SHARE> static __device__ double judge_row_sum(double x)
 {
-    for (int flip = LANES / 2; flip > 0; flip /= 2)
+    for (int flip = SHARE / 2; flip > 0; flip /= 2)
         x += __shfl_xor_sync(0xffffffffu, x, flip);
     return x;
-}
-
-/* The largest of a row's lanes, none of which is NaN: of the bits, ordered like the numbers, first the upper half. */
-static __device__ double judge_row_largest(double x)
-{
-    const int64_t bits = (int64_t)format_f64_bits(x), ordered = bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
-    const int high = __reduce_max_sync(0xffffffffu, (int)(ordered >> 32));
-    const uint32_t low = __reduce_max_sync(0xffffffffu, (int)(ordered >> 32) == high ? (uint32_t)ordered : 0);
-    const int64_t largest = (int64_t)((uint64_t)(uint32_t)high << 32 | low);
-    return format_f64_of((uint64_t)(largest ^ (int64_t)((uint64_t)(largest >> 63) >> 1)));
 }
 
 /* The largest of a block's magnitudes, as bits, which are ordered like them; what is no finite number is larger than
@@ -223,81 +288,41 @@ static __device__ void judge_load_tile(const struct judge_arrays &work, int type
     judge_put_largest(most, to.most);
 }
 
-/* The same of a tile that is asked for early, while there is other work to do: a thread's share of it is in registers.
-   AHEAD: pieces of 16 bytes, and so many. */
-enum { AHEAD = 2 };
-struct judge_ahead {
-    uint4 piece[AHEAD];
-};
-/* Where those of an operand lie: whose row, and the first element in it; row -1: there is no such piece. */
-struct judge_pieces {
-    int shift; /* 1 << shift elements */
-    int row[AHEAD], first[AHEAD];
-};
-
-/* Whether tiles of W rows of `dim` elements can be: all pieces are whole, at their own multiples, and no more. */
-static __device__ bool judge_goes_ahead(const struct judge_arrays &work, int type, int operand, int64_t at, int W,
-                                        int dim, struct judge_pieces *x)
+/* A tile of K or V of 16 bits as it comes, in the background; behind its last row there are zeros. A row that does not
+   lie at a multiple of 16 bytes comes element by element. */
+template <class ELEMENT, int DIM>
+static __device__ void judge_ask_tile(const struct judge_arrays &work, int operand, int64_t at, int first, int cols,
+                                      int rows, ELEMENT *to, int pitch)
 {
-    const int bytes = type == DTYPE_F32 ? 4 : type == DTYPE_F16 || type == DTYPE_BF16 ? 2 : 1;
-    const uint64_t places = (uint64_t)(uintptr_t)(work.input[operand] + at) | (uint64_t)work.stride[operand] * bytes;
-    x->shift = bytes == 4 ? 2 : bytes == 2 ? 3 : 4;
-    for (int i = 0; i < AHEAD; i++) {
-        const int piece = threadIdx.x + i * JUDGE_ROW_THREADS, pieces = max(dim >> x->shift, 1);
-        x->row[i] = piece / pieces < W ? piece / pieces : -1;
-        x->first[i] = piece % pieces << x->shift;
+    enum { EACH = 16 / sizeof(ELEMENT), BYTES = 16, SHARE = DIM / EACH, AT_ONCE = JUDGE_ROW_THREADS / SHARE };
+    const int64_t stride = work.stride[operand];
+    const ELEMENT *data = (const ELEMENT *)(const void *)(work.input[operand] + at) + first * stride;
+    const int d = (int)threadIdx.x % SHARE * EACH;
+#if JUDGE_HAS_CORES
+    const bool whole = ((uint32_t)(uintptr_t)data | (uint32_t)stride * (uint32_t)sizeof(ELEMENT)) % BYTES == 0;
+    uint32_t place = (uint32_t)__cvta_generic_to_shared(to + (int)threadIdx.x / SHARE * pitch + d);
+    for (int r = (int)threadIdx.x / SHARE; whole && r < rows; r += AT_ONCE) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place),
+                     "l"(data + (r < cols ? r : 0) * stride + d), "r"(r < cols ? BYTES : 0)
+                     : "memory");
+        place += AT_ONCE * pitch * (int)sizeof(ELEMENT);
     }
-    return places % 16 == 0 && W % 16 == 0 && dim % 16 == 0 && W * dim * bytes <= AHEAD * JUDGE_ROW_THREADS * 16;
+#else
+    const bool whole = false;
+#endif
+    for (int r = (int)threadIdx.x / SHARE; !whole && r < rows; r += AT_ONCE)
+        for (int i = 0; i < EACH; i++)
+            to[r * pitch + d + i] = r < cols ? data[r * stride + d + i] : ELEMENT{};
+#if JUDGE_HAS_CORES
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
-
-static __device__ struct judge_ahead judge_ask(const struct judge_arrays &work, int operand, int64_t at, int first,
-                                               int cols, const struct judge_pieces &of)
+/* Until all but the last `left` tiles that were asked for are there, of this thread's share. */
+template <int LEFT> static __device__ void judge_await_tile()
 {
-    struct judge_ahead x;
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-        const int64_t element = (first + of.row[i]) * work.stride[operand] + of.first[i];
-        const uint4 *from = (const uint4 *)(const void *)(work.input[operand] + at) + (element >> of.shift);
-        x.piece[i] = of.row[i] >= 0 && of.row[i] < cols ? *from : uint4{0, 0, 0, 0};
-    }
-    return x;
-}
-
-/* Elements of a word, side by side at a multiple of its number of them. */
-static __device__ void judge_put_word(int type, const float *code, uint32_t word, float *at, uint32_t *most)
-{
-    if (type == DTYPE_F16 || type == DTYPE_BF16) {
-        float2 two = {format_f32_of(word << 16), format_f32_of(word & 0xFFFF0000u)};
-        if (type == DTYPE_F16)
-            two = __half22float2(*(const __half2 *)(const void *)&word);
-        *(float2 *)(void *)at = two;
-        *most = judge_largest(judge_largest(*most, two.x), two.y);
-        return;
-    }
-    for (int i = 0; i < (type == DTYPE_F32 ? 1 : 4); i++) {
-        at[i] = type == DTYPE_F32 ? format_f32_of(word) : code[word >> 8 * i & 0xFF];
-        *most = judge_largest(*most, at[i]);
-    }
-}
-
-static __device__ void judge_take_tile(const struct judge_arrays &work, int type, int operand,
-                                       const struct judge_ahead &x, const struct judge_pieces &of,
-                                       const struct judge_tile_room &to)
-{
-    const float *code = work.code + 256 * operand;
-    const int step = 1 << (of.shift - 2);
-    uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-        float *at = to.at + of.row[i] * to.pitch + of.first[i];
-        if (of.row[i] < 0)
-            continue;
-        judge_put_word(type, code, x.piece[i].x, at, &most);
-        judge_put_word(type, code, x.piece[i].y, at + step, &most);
-        judge_put_word(type, code, x.piece[i].z, at + 2 * step, &most);
-        judge_put_word(type, code, x.piece[i].w, at + 3 * step, &most);
-    }
-    judge_put_largest(most, to.most);
+#if JUDGE_HAS_CORES
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
 }
 
 /* The scale of element d of row `row` of the head. */
@@ -312,7 +337,7 @@ template <class ELEMENT>
 static __device__ double judge_taken(const double *scales, const struct judge_input &input, const ELEMENT *row,
                                      int number, int d)
 {
-    const double x = (double)row[d];
+    const double x = (double)judge_number(row[d]);
     return input.descaled ? x * judge_scale(scales, input, number, d) : x;
 }
 
@@ -325,32 +350,34 @@ static __device__ double judge_most(const struct judge_input &input, const ELEME
     double loose = 0;
     if (d < input.turned) {
         const int i = input.apart == 1 ? d & ~1 : d % input.apart;
-        loose = input_turned(input.turned_share, (double)row[i], (double)row[i + input.apart]);
+        loose =
+            input_turned(input.turned_share, (double)judge_number(row[i]), (double)judge_number(row[i + input.apart]));
     } else if (input.descaled) {
         loose = input_descaled(input.roundings, x);
     }
     return input_size(&input.terms, x, loose);
 }
 
-/* The largest of the tile's magnitudes, the tile is there; put as well what they have beyond the values. */
-static __device__ double judge_most_of_tile(const struct judge_numbers &n, const struct judge_arrays &work, int operand,
-                                            int first, int cols, int dim, double least,
-                                            const struct judge_tile_room &tile, uint32_t *beyond)
+/* The unit of an operand's magnitudes: a power of two at the largest one of the first tile, which is there; 1 where
+   that is 0. By all threads, between barriers. */
+template <class ELEMENT>
+static __device__ double judge_tile_unit(const struct judge_numbers &n, const struct judge_arrays &work, int operand,
+                                         int first, int cols, int dim, const ELEMENT *tile, int pitch, uint32_t *room)
 {
-    enum { WARPS = JUDGE_ROW_THREADS / LANES };
     const struct judge_input &input = n.input[operand];
-    uint32_t most = 0, more = 0;
-    for (int i = threadIdx.x; i < cols * dim; i += JUDGE_ROW_THREADS) {
+    uint32_t most = 0;
+    for (int i = threadIdx.x; !ELEMENT::UNIT && i < cols * dim; i += JUDGE_ROW_THREADS) {
         const int r = i / dim, d = i % dim;
-        const float *row = tile.at + r * tile.pitch;
-        const double x = judge_taken(work.scales, input, row, first + r, d), size = judge_most(input, row, d, x);
-        most = judge_largest(most, (float)judge_size(size, least));
-        more = judge_largest(more, (float)(size - fabs(x)));
+        const ELEMENT *row = tile + r * pitch;
+        most =
+            judge_largest(most, (float)judge_most(input, row, d, judge_taken(work.scales, input, row, first + r, d)));
     }
-    judge_put_largest(most, tile.most);
-    judge_put_largest(more, beyond);
+    if (ELEMENT::UNIT)
+        return 1;
+    judge_put_largest(most, room);
     __syncthreads();
-    return judge_block_largest<WARPS>(tile.most);
+    const double largest = judge_block_largest<WARPS_OF_ROWS>(room);
+    return largest > 0 ? judge_unit(largest) : 1;
 }
 
 #endif

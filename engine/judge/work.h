@@ -11,18 +11,19 @@
 
 enum {
     JUDGE_MAGIC = 0x4A554447,
-    JUDGE_VERSION = 5,
+    JUDGE_VERSION = 6,
     JUDGE_ROWS = 16,
-    JUDGE_ROW_THREADS = 512 /* of a block that judges O and LSE */,
+    JUDGE_ROW_THREADS = 256 /* of a block that judges O and LSE */,
+    JUDGE_KEPT_BYTES = 200 /* a row's judge_kept_row and judge_now */,
     JUDGE_COLUMNS = JUDGE_ROW_THREADS / 32 * 8 /* of U that such a block has at a time */,
     JUDGE_SIZES = 4 /* of a tile's weights: themselves, errors, and of long rows two more */,
-    JUDGE_STAGE_THREADS = 256 /* the same of captured stages */,
-    JUDGE_BINS = 128
+    JUDGE_STAGE_THREADS = 256 /* the same of captured stages */
 };
 
-/* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its sums of magnitudes are up to
-   0.3 % larger than the CPU's (scores.cuh), and no smaller; bounds are made of them, in part of errors that are made of
-   such. Where errors are small beside what they are of, bounds are wider by this share at most. */
+/* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its sums of magnitudes are of tf32
+   (scores.cuh), and what weights and U err by is f32 (weights.cuh, values.cuh): up to 0.5 % larger than the CPU's, and no
+   smaller but for what underflow costs the CPU's own sums. Where errors are small beside what they are of, bounds are
+   wider by this share at most. */
 #define JUDGE_WIDER 0.005
 
 /* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What
@@ -105,7 +106,7 @@ struct judge_numbers {
     int32_t type[4], lse_type;      /* enum dtype of Q, K, V, O */
     int32_t has_lse, likely, lanes; /* lanes that share a row's l */
     int32_t more;                   /* 1: inputs are lossy, or splits are merged */
-    int32_t apart;                  /* 1: a block has room for a tile of K and one of V */
+    int32_t element_bytes;          /* of K and V in a block's room: 2, as they come, or 4, as f32 */
     int32_t splits;                 /* that are merged; 0: none are */
     struct judge_input input[3];    /* of Q, K, V */
     int32_t noise;                  /* 1: what O errs by has a size that is expected */
@@ -139,13 +140,6 @@ struct judge_numbers {
 enum {
     ROW_Q, /* what 1 of the narrowed magnitudes of Q stands for */
     ROW_DECAY,
-    ROW_DECAY_ERROR,
-    ROW_LOST,
-    ROW_W,
-    ROW_E,
-    ROW_F,
-    ROW_V,
-    ROW_LIKELY_DECAY,
     ROW_SUM,
     ROW_ERROR,
     ROW_LIKELY,
@@ -168,28 +162,29 @@ HOST_AND_DEVICE static inline int judge_pitch_q(int n)
 {
     return judge_whole(n) + 4;
 }
+HOST_AND_DEVICE static inline int judge_pitch_k(int n, int bytes)
+{
+    return judge_whole(n) + 16 / bytes;
+}
 HOST_AND_DEVICE static inline int judge_pitch_v(int n)
 {
     return judge_whole(n) + 8;
 }
-/* Shared memory of a block that judges O and LSE; apart: with room for a tile of K and one of V, for which there are
-   fewer barriers. */
-static inline size_t judge_room_of(const struct judge_numbers *n, bool apart)
-{
-    const size_t Q = (size_t)judge_pitch_q(n->head_dim), V = (size_t)judge_pitch_v(n->head_dim_v), W = (size_t)n->bc,
-                 P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS;
-    const size_t sums = (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + (n->likely ? 5 : 3) * W + P +
-                        (n->likely ? (size_t)JUDGE_BINS : 0) + ROW_NUMBERS;
-    const size_t sizes = Q + JUDGE_SIZES * P;
-    const size_t tile = apart ? Q + V : Q > V ? Q : V, most = 3 * (size_t)(JUDGE_ROW_THREADS / 32);
-    const size_t tiles = rows * sums * sizeof(double) + rows * sizes * sizeof(float) +
-                         (most + (size_t)judge_whole(n->bc) * tile) * sizeof(float);
-    const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);
-    return tiles > end ? tiles : end;
-}
+/* Shared memory of a block that judges O and LSE: two of them have room where elements of 16 bits are no more than 128
+   a row. */
 static inline size_t judge_room_bytes(const struct judge_numbers *n)
 {
-    return judge_room_of(n, n->apart != 0);
+    const size_t Q = (size_t)judge_pitch_q(n->head_dim), P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS,
+                 K = (size_t)judge_pitch_k(n->head_dim, n->element_bytes), V = (size_t)judge_pitch_v(n->head_dim_v);
+    const size_t sums =
+        (n->input[0].lossy || n->input[1].lossy ? 2 : 1) * Q + P + (n->likely ? (size_t)LIKELY_BINS : 0) + ROW_NUMBERS;
+    const size_t sizes = Q + JUDGE_SIZES * P;
+    const size_t tile = n->element_bytes == 2 ? K + V : K > V ? K : V;
+    const size_t tiles = rows * (sums * sizeof(double) + sizes * sizeof(float) + JUDGE_KEPT_BYTES) +
+                         2 * (size_t)(JUDGE_ROW_THREADS / 32) * sizeof(uint32_t) +
+                         (size_t)judge_whole(n->bc) * tile * (size_t)n->element_bytes;
+    const size_t end = 4 * rows * JUDGE_COLUMNS * sizeof(double);
+    return tiles > end ? tiles : end;
 }
 
 /* The same of a block that judges captured stages, whose threads take so many columns of U at a time. */
@@ -205,7 +200,7 @@ static inline size_t judge_stage_room_bytes(const struct judge_numbers *n)
 {
     const size_t D = (size_t)n->head_dim, W = (size_t)n->bc, rows = JUDGE_ROWS, warps = JUDGE_STAGE_THREADS / 32,
                  widest = (size_t)(n->head_dim > n->head_dim_v ? n->head_dim : n->head_dim_v);
-    const size_t more = n->likely ? rows * ((3 * W + JUDGE_BINS) * sizeof(double) + W * sizeof(float)) : 0;
+    const size_t more = n->likely ? rows * ((3 * W + LIKELY_BINS) * sizeof(double) + W * sizeof(float)) : 0;
     const size_t tiles = (4 * rows * W + rows * JUDGE_STAGE_NUMBERS + warps) * sizeof(double) + more +
                          warps * JUDGE_STAGES * JUDGE_SIDES * sizeof(struct judge_part) +
                          (2 * rows * D + 2 * rows * W + W * (widest + 1)) * sizeof(float) +

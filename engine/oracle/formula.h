@@ -294,12 +294,15 @@ FORMULA struct likely_weight likely_weight(const struct likely_terms *t, double 
     return x;
 }
 
-/* Where between two numbers of its type p lies: of `bins`. */
-FORMULA int likely_bin(double p, int bits, int least, int bins)
+/* Where between two numbers of its type p > 0 lies: of LIKELY_BINS. Of p's digits those behind the type's last one. */
+#define LIKELY_BIN_BITS 7
+#define LIKELY_BINS (1 << LIKELY_BIN_BITS)
+FORMULA int likely_bin(double p, int bits, int least)
 {
-    const int exponent = (int)(format_f64_bits(p) >> 52) - 1023, step = (exponent > least ? exponent : least) - bits;
-    const double steps = p * format_f64_of((uint64_t)(1023 - step) << 52);
-    return (int)((steps - floor(steps)) * bins);
+    const uint64_t code = format_f64_bits(p), digits = (code & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    const int exponent = (int)(code >> 52) - 1023, below = exponent < least ? least - exponent : 0;
+    const int behind = 52 - bits - LIKELY_BIN_BITS + below;
+    return behind < 64 ? (int)(digits >> behind) & (LIKELY_BINS - 1) : 0;
 }
 
 /* One element of U. fixed and variances: sums over the tile's keys of likely_weight()'s times |v| and v^2. */
@@ -357,18 +360,23 @@ FORMULA void noise_add(struct noise_row *row, double got, double want, double ro
     row->expected += variance;
 }
 
-/* By how much equal weights, which are rounded alike, make the variance of a row larger. bins: sums of weights by where
-   they lie between two numbers of their type; squares: of the weights. */
-FORMULA double likely_together(const double *of_bins, int bins, double weights_squared)
+/* By how much equal weights, which are rounded alike, make the variance of a row larger. sum, squares: of what the bins
+   hold, which is sums of weights by where they lie between two numbers of their type; weights_squared: of the weights.
+ */
+FORMULA double likely_together_of(double sum, double squares, double weights_squared)
+{
+    const double apart = weights_squared * (1 - 1.0 / LIKELY_BINS);
+    return apart > 0 ? fmax(1.0, (squares - sum * sum / LIKELY_BINS) / apart) : (double)INFINITY;
+}
+FORMULA double likely_together(const double *of_bins, double weights_squared)
 {
     double sum = 0;
     double squares = 0;
-    for (int i = 0; i < bins; i++) {
+    for (int i = 0; i < LIKELY_BINS; i++) {
         sum += of_bins[i];
         squares += of_bins[i] * of_bins[i];
     }
-    const double apart = weights_squared * (1 - 1.0 / bins);
-    return apart > 0 ? fmax(1.0, (squares - sum * sum / bins) / apart) : (double)INFINITY;
+    return likely_together_of(sum, squares, weights_squared);
 }
 
 /* An alpha's error grows with its argument, by 3.25 u; those of a row add up to no more than e may be raised to. */

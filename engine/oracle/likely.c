@@ -72,7 +72,7 @@ static void deal_weights(const struct oracle_case *c, struct judge_scratch *s, i
         const double w = weight[i], p = w * per_unit;
         if (!(w > 0) || !isfinite(p))
             continue;
-        bins[likely_bin(p, bits, least, LIKELY_BINS)] += w;
+        bins[likely_bin(p, bits, least)] += w;
         x->squares[r] += w * w;
     }
 }
@@ -224,7 +224,7 @@ void likely_sink(const struct oracle_case *c, struct judge_scratch *s, int r, do
 
 static double together(const struct judge_scratch *s, int r)
 {
-    return likely_together(s->likely.bins + (size_t)r * LIKELY_BINS, LIKELY_BINS, s->likely.squares[r]);
+    return likely_together(s->likely.bins + (size_t)r * LIKELY_BINS, s->likely.squares[r]);
 }
 
 void noise_finish(const struct noise_row *rows, int n, int cols, bool known, int keys, struct output_noise *noise)

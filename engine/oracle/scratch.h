@@ -141,7 +141,6 @@ struct reference {
 };
 
 /* What the errors of the sums are with all but certainty (likely.h). */
-enum { LIKELY_BINS = 128 };
 struct likely {
     bool on, merged;            /* merged: of splits, whose errors are systematic by now */
     struct product_share share; /* of U's sums in one tile */
