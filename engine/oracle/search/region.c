@@ -185,13 +185,6 @@ double term_fit(const uint8_t *in, const uint8_t *out, int n, struct term *term)
 
 static const size_t table_most = (size_t)1 << 22;
 
-/* How often each value of two axes is met, [n[0]][n[1]]. */
-struct table {
-    enum axis axis[2];
-    int n[2];
-    uint32_t *in, *out;
-};
-
 static int extent_of(const struct sample *s, enum axis axis)
 {
     int most = 0;
@@ -210,10 +203,37 @@ struct tally {
     uint32_t in, out;
 };
 
+/* The elements that each value of an axis has. */
+struct margin {
+    struct tally *of; /* owned, [n]; NULL: not counted yet */
+    int n;
+    uint64_t lone[2]; /* OUT of values that a condition need not hold, [by chance] */
+};
+
 struct tallies {
     struct tally *room; /* owned */
     size_t *first;      /* owned, [tiles]: where a tile's are: its rows', its columns', its own */
+    uint64_t in, out;
+    struct margin margin[AXES];
 };
+
+/* How often each value of two axes is met, [n[0]][n[1]]. */
+struct table {
+    enum axis axis[2];
+    int n[2];
+    const struct margin *margin[2];
+    bool rows, cols; /* an axis goes by them */
+    bool by_chance;
+    uint32_t *in, *out;
+};
+
+/* A condition holds all values that any IN has. by_chance: but those with few enough for chance, one for more than
+   eight OUT: a wide bound takes in what another rule gives, as it does more than one in 32 of the weights of another
+   row that are rounded to e4m3. */
+static bool is_kept(struct tally n, bool by_chance)
+{
+    return n.in && !(by_chance && (uint64_t)n.in * 8 < n.out);
+}
 
 static void tally(struct tally *t, uint8_t label)
 {
@@ -224,7 +244,7 @@ static void tally(struct tally *t, uint8_t label)
 static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct tallies *out)
 {
     size_t n = 0;
-    out->room = NULL;
+    *out = (struct tallies){0};
     out->first = malloc((size_t)s->n * sizeof *out->first);
     for (int i = 0; i < s->n && out->first; i++) {
         out->first[i] = n;
@@ -244,6 +264,8 @@ static bool tallies_make(const struct sample *s, uint8_t *const *labels, struct 
             all->in += rows[r].in;
             all->out += rows[r].out;
         }
+        out->in += all->in;
+        out->out += all->out;
     }
     return true;
 }
@@ -265,16 +287,76 @@ static bool is_of_col(const struct sample_tile *t, enum axis axis)
     return axis == AXIS_COL || axis == AXIS_KEY || (axis == AXIS_NEW && !t->is_kv);
 }
 
-/* Where in the table an element is counted: at[row] + at[rows + column]. */
-static void place_in_table(const struct table *t, const struct sample_tile *tile, bool rows, bool cols, size_t *at)
+static const struct margin *margin_of(const struct sample *s, struct tallies *of, enum axis axis)
 {
-    for (int r = 0; r < (rows ? tile->rows : 1); r++) {
+    struct margin *m = &of->margin[axis];
+    if (m->of)
+        return m;
+    m->n = extent_of(s, axis);
+    m->of = calloc((size_t)m->n, sizeof *m->of);
+    for (int i = 0; i < s->n && m->of; i++) {
+        const struct sample_tile *t = &s->tiles[i];
+        const bool by_col = is_of_col(t, axis), by_row = !by_col && goes_by_row(axis);
+        const struct tally *row = of->room + of->first[i], *col = row + t->rows,
+                           *it = by_col   ? col
+                                 : by_row ? row
+                                          : col + t->cols;
+        for (int k = 0; k < (by_col ? t->cols : by_row ? t->rows : 1); k++) {
+            if (!it[k].in && !it[k].out)
+                continue;
+            struct tally *to = &m->of[axis_value(t, axis, by_col ? 0 : k, by_col ? k : 0)];
+            to->in += it[k].in;
+            to->out += it[k].out;
+        }
+    }
+    for (int x = 0; x < m->n && m->of; x++)
+        for (int by_chance = 0; by_chance < 2; by_chance++)
+            m->lone[by_chance] += is_kept(m->of[x], by_chance) ? 0 : m->of[x].out;
+    return m->of ? m : NULL;
+}
+
+/* Whether what the conditions must hold of rows, or of columns, takes in this one. */
+static bool is_held(const struct table *t, const struct sample_tile *tile, bool of_col, int row, int col)
+{
+    bool held = true;
+    for (int i = 0; i < 2 && held; i++)
+        held = is_of_col(tile, t->axis[i]) != of_col ||
+               is_kept(t->margin[i]->of[axis_value(tile, t->axis[i], row, col)], t->by_chance);
+    return held;
+}
+
+/* Whether there are too many OUT that no two conditions can leave out. */
+static bool is_refuted(const struct sample *s, uint8_t *const *labels, const struct tallies *of, const struct table *t)
+{
+    const uint64_t lone = t->margin[0]->lone[t->by_chance] + t->margin[1]->lone[t->by_chance];
+    uint64_t against = 0;
+    if (lone < of->out && (of->out - lone) * 10000 > of->in)
+        return true;
+    for (int i = 0; i < s->n && t->rows && t->cols; i++) {
+        const struct sample_tile *tile = &s->tiles[i];
+        const struct tally *row = of->room + of->first[i];
+        for (int r = 0; r < tile->rows; r++) {
+            const uint8_t *label = labels[i] + (size_t)r * (size_t)tile->cols;
+            if (!row[r].out || !is_held(t, tile, false, r, 0))
+                continue;
+            for (int c = 0; c < tile->cols; c++)
+                if (label[c] == LABEL_OUT && is_held(t, tile, true, 0, c) && ++against * 10000 > of->in)
+                    return true;
+        }
+    }
+    return false;
+}
+
+/* Where in the table an element is counted: at[row] + at[rows + column]. */
+static void place_in_table(const struct table *t, const struct sample_tile *tile, size_t *at)
+{
+    for (int r = 0; r < (t->rows ? tile->rows : 1); r++) {
         at[r] = 0;
         for (int i = 0; i < 2; i++)
             if (!is_of_col(tile, t->axis[i]))
                 at[r] += (size_t)axis_value(tile, t->axis[i], r, 0) * (size_t)(i ? 1 : t->n[1]);
     }
-    for (int c = 0; c < (cols ? tile->cols : 1); c++) {
+    for (int c = 0; c < (t->cols ? tile->cols : 1); c++) {
         at[tile->rows + c] = 0;
         for (int i = 0; i < 2; i++)
             if (is_of_col(tile, t->axis[i]))
@@ -293,8 +375,6 @@ static void table_add(struct table *t, size_t at, struct tally n)
 static bool table_count(const struct sample *s, uint8_t *const *labels, const struct tallies *of, struct table *t)
 {
     const size_t n = (size_t)t->n[0] * (size_t)t->n[1];
-    const bool rows = goes_by_row(t->axis[0]) || goes_by_row(t->axis[1]),
-               cols = goes_by_col(t->axis[0]) || goes_by_col(t->axis[1]);
     size_t most = 0;
     for (int i = 0; i < s->n; i++) {
         const size_t all = (size_t)s->tiles[i].rows + (size_t)s->tiles[i].cols;
@@ -307,16 +387,16 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
         const struct sample_tile *tile = &s->tiles[i];
         const struct tally *row = of->room + of->first[i], *col = row + tile->rows;
         const size_t *at_col = at + tile->rows;
-        place_in_table(t, tile, rows, cols, at);
-        if (!rows && !cols)
+        place_in_table(t, tile, at);
+        if (!t->rows && !t->cols)
             table_add(t, at[0] + at_col[0], col[tile->cols]);
-        for (int c = 0; c < tile->cols && cols && !rows; c++)
+        for (int c = 0; c < tile->cols && t->cols && !t->rows; c++)
             table_add(t, at[0] + at_col[c], col[c]);
-        for (int r = 0; r < tile->rows && rows; r++) {
+        for (int r = 0; r < tile->rows && t->rows; r++) {
             const uint8_t *label = labels[i] + (size_t)r * (size_t)tile->cols;
-            if (!cols)
+            if (!t->cols)
                 table_add(t, at[r] + at_col[0], row[r]);
-            for (int c = 0; c < tile->cols && cols && (row[r].in || row[r].out); c++)
+            for (int c = 0; c < tile->cols && t->cols && (row[r].in || row[r].out); c++)
                 if (label[c] == LABEL_IN)
                     t->in[at[r] + at_col[c]]++;
                 else if (label[c] == LABEL_OUT)
@@ -328,42 +408,18 @@ static bool table_count(const struct sample *s, uint8_t *const *labels, const st
     return counted;
 }
 
-/* Whether IN are few enough for chance, one for more than eight OUT: a wide bound takes in what another rule gives, as
-   it does more than one in 32 of the weights of another row that are rounded to e4m3. */
-static bool is_chance(const struct table *t, int axis, int value)
+/* in: values of one axis that a condition holds; out: others that meet an OUT among the values of the other axis that
+   any IN has. */
+static void project(const struct table *t, int axis, uint8_t *in, uint8_t *out)
 {
-    uint64_t in = 0, out = 0;
-    for (int i = 0; i < t->n[!axis]; i++) {
-        const size_t at =
-            axis ? (size_t)i * (size_t)t->n[1] + (size_t)value : (size_t)value * (size_t)t->n[1] + (size_t)i;
-        in += t->in[at];
-        out += t->out[at];
-    }
-    return in * 8 < out;
-}
-
-/* in: values of one axis that any IN has; out: those that meet an OUT among the values of the other that any IN has. */
-static void project(const struct table *t, int axis, bool by_chance, uint8_t *in, uint8_t *out)
-{
-    const size_t m = (size_t)t->n[1];
-    uint8_t *other = calloc((size_t)t->n[!axis], 1);
-    memset(in, 0, (size_t)t->n[axis]);
+    const struct tally *own = t->margin[axis]->of, *other = t->margin[!axis]->of;
     memset(out, 0, (size_t)t->n[axis]);
-    if (!other) /* all count then, and less can be said */
-        return;
+    for (int i = 0; i < t->n[axis]; i++)
+        in[i] = is_kept(own[i], t->by_chance);
     for (int x = 0; x < t->n[0]; x++)
         for (int y = 0; y < t->n[1]; y++)
-            if (t->in[(size_t)x * m + (size_t)y]) {
-                in[axis ? y : x] = 1;
-                other[axis ? x : y] = 1;
-            }
-    for (int i = 0; i < t->n[axis] && by_chance; i++)
-        in[i] = in[i] && !is_chance(t, axis, i);
-    for (int x = 0; x < t->n[0]; x++)
-        for (int y = 0; y < t->n[1]; y++)
-            if (t->out[(size_t)x * m + (size_t)y] && other[axis ? x : y] && !in[axis ? y : x])
+            if (t->out[(size_t)x * (size_t)t->n[1] + (size_t)y] && other[axis ? x : y].in && !in[axis ? y : x])
                 out[axis ? y : x] = 1;
-    free(other);
 }
 
 /* IN and OUT inside the region that two conditions make, and IN outside of it. */
@@ -379,7 +435,7 @@ static void inside(const struct table *t, const struct term term[2], uint64_t *i
         }
 }
 
-static void fit_pair(const struct table *t, bool by_chance, struct region *best)
+static void fit_pair(const struct table *t, struct region *best)
 {
     struct term term[2] = {{t->axis[0], EVERY, 0, 0}, {t->axis[1], EVERY, 0, 0}};
     double bits = 2; /* which axes */
@@ -389,7 +445,7 @@ static void fit_pair(const struct table *t, bool by_chance, struct region *best)
         uint8_t *sides = malloc(2 * n);
         if (!sides)
             return;
-        project(t, axis, by_chance, sides, sides + n);
+        project(t, axis, sides, sides + n);
         bits += term_fit(sides, sides + n, t->n[axis], &term[axis]);
         free(sides);
     }
@@ -406,15 +462,21 @@ static void fit_pair(const struct table *t, bool by_chance, struct region *best)
         best->bits = 0;
 }
 
-static void fit_axes(const struct sample *s, uint8_t *const *labels, const struct tallies *of, enum axis a, enum axis b,
+static void fit_axes(const struct sample *s, uint8_t *const *labels, struct tallies *of, enum axis a, enum axis b,
                      bool by_chance, struct region *best)
 {
-    struct table t = {.axis = {a, b}, .n = {extent_of(s, a), extent_of(s, b)}};
+    struct table t = {.axis = {a, b},
+                      .margin = {margin_of(s, of, a), margin_of(s, of, b)},
+                      .rows = goes_by_row(a) || goes_by_row(b),
+                      .cols = goes_by_col(a) || goes_by_col(b),
+                      .by_chance = by_chance};
+    for (int i = 0; i < 2; i++)
+        t.n[i] = t.margin[i] ? t.margin[i]->n : 0;
     /* Rows of a long head against elements: too many cells, and a row says what both do. */
-    if ((size_t)t.n[0] * (size_t)t.n[1] > table_most)
+    if (!t.margin[0] || !t.margin[1] || (size_t)t.n[0] * (size_t)t.n[1] > table_most || is_refuted(s, labels, of, &t))
         return;
     if (table_count(s, labels, of, &t))
-        fit_pair(&t, by_chance, best);
+        fit_pair(&t, best);
     free(t.in);
 }
 
@@ -434,6 +496,8 @@ bool region_fit(const struct sample *s, uint8_t *const *labels, bool by_chance, 
     for (int b = AXIS_KEY; b < AXES && !is_said && counted; b++)
         for (int a = 0; a < b; a++)
             fit_axes(s, labels, &of, (enum axis)a, (enum axis)b, false, &best);
+    for (int a = 0; a < AXES; a++)
+        free(of.margin[a].of);
     free(of.room);
     free(of.first);
     *region = best;
