@@ -1,6 +1,7 @@
 /* Rows of Q, K and V that are other rows: what pieces that were looked up by content have in common. */
 #include "engine/oracle/search/lookup.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/element.h"
 #include "engine/oracle/search/solve.h"
@@ -462,40 +463,83 @@ static void look_up_operand_solved(struct lookup *l, int tile)
         look_up_solved(l, tile, x, n, known, 0.05);
 }
 
+/* Lines of a tile that are looked for, each with the first of its wrong scores: most rows do not give even that. */
+enum { LINES = 24 };
+
+struct wanted_lines {
+    int n, line[LINES];
+    double off[LINES], open[LINES];        /* what a row must make up for, and how nearly */
+    double (*own)[LINES], (*other)[LINES]; /* [elements] the lines as they are; what is multiplied with each */
+};
+
+static void take_lines(const struct sample_tile *t, enum asc_channel operand, struct wanted_lines *w)
+{
+    const bool is_k = operand == asc_k;
+    const int D = t->c->head_dim, n = is_k ? t->cols : t->rows, across = is_k ? t->rows : t->cols;
+    for (int j = 0; j < n; j += 1 + n / LINES) {
+        for (int k = 0; k < across; k++) {
+            const size_t at = is_k ? (size_t)k * (size_t)t->cols + (size_t)j : (size_t)j * (size_t)t->cols + (size_t)k;
+            if (!is_wrong_number(t, at))
+                continue;
+            for (int d = 0; d < D; d++) {
+                w->own[d][w->n] = t->x.of[operand].value[j * D + d];
+                w->other[d][w->n] = t->x.of[is_k ? asc_q : asc_k].value[k * D + d];
+            }
+            w->off[w->n] = t->got[at] - t->want[at];
+            w->open[w->n] = 4 * t->bound[at] + 1e-6 * fabs(t->got[at]);
+            w->line[w->n++] = j;
+            break;
+        }
+    }
+}
+
+/* Whether a row gives the first score of each line: summed in the order of row_gives_scores(), of all lines at once. */
+VECTOR_UNITS static void gives_first(const struct wanted_lines *w, const double *row, int D, double factor, bool *gives)
+{
+    double moved[LINES] = {0};
+    for (int d = 0; d < D; d++)
+        for (int i = 0; i < LINES; i++)
+            moved[i] += w->other[d][i] * (row[d] - w->own[d][i]);
+    for (int i = 0; i < LINES; i++)
+        gives[i] = !(fabs(w->off[i] - factor * moved[i]) > w->open[i]);
+}
+
 /* Where there are too few rows to solve for an operand, a score still names its row: of 4 rows of Q the products with a
    K row are four numbers, which no other K row gives. */
 static void look_up_lines(struct lookup *l, int tile)
 {
-    enum { LINES = 24 };
-    const struct search *search = l->search;
-    const struct sample_tile *t = &search->sample->tiles[tile];
-    const bool is_k = l->operand == asc_k;
-    const int D = t->c->head_dim, n = is_k ? t->cols : t->rows, own = head_of(search, t, l->operand);
-    const enum asc_channel tensors[] = {l->operand, is_k ? asc_v : asc_k};
-    const int step = 1 + n / LINES;
-    if (t->x.scales_s || t->c->softcap > 0)
+    const struct sample_tile *t = &l->search->sample->tiles[tile];
+    const int D = t->c->head_dim, own = head_of(l->search, t, l->operand);
+    const double factor = values_factor(t->c->conventions.s_unit, t->c->scale) / values_fold(t->c);
+    const enum asc_channel tensors[] = {l->operand, l->operand == asc_k ? asc_v : asc_k};
+    struct wanted_lines w = {.own = search_room(l->search, 2 * (size_t)D * sizeof *w.own)};
+    struct found found[LINES];
+    int times[LINES] = {0};
+    bool gives[LINES];
+    if (t->x.scales_s || t->c->softcap > 0 || !w.own)
         return;
-    for (int j = 0; j < n; j += step) {
-        struct found f = {.tile = tile, .row = j};
-        int found = 0;
-        for (int i = -1; i < count_sources(search, l->operand) && found < 2; i++) {
-            for (int k = 0; k < 2 && found < 2; k++) {
-                if (i == own || !lookup_load(l, tensors[k], i < 0 ? own : i))
-                    continue;
-                for (int row = 0; row < l->n_rows && found < 2; row++) {
-                    if (!row_gives_scores(t, l->operand, j, l->rows + (size_t)row * (size_t)D))
+    w.other = w.own + D;
+    take_lines(t, l->operand, &w);
+    for (int i = -1; i < count_sources(l->search, l->operand) && w.n; i++) {
+        for (int k = 0; k < 2; k++) {
+            if (i == own || !lookup_load(l, tensors[k], i < 0 ? own : i))
+                continue;
+            for (int row = 0; row < l->n_rows; row++) {
+                const double *x = l->rows + (size_t)row * (size_t)D;
+                gives_first(&w, x, D, factor, gives);
+                for (int j = 0; j < w.n; j++) {
+                    if (!gives[j] || times[j] == 2 || !row_gives_scores(t, l->operand, w.line[j], x))
                         continue;
-                    f.tensor = tensors[k];
-                    f.head = l->head;
-                    f.from_row = row;
-                    found++;
+                    times[j]++;
+                    found[j] = (struct found){
+                        .tile = tile, .row = w.line[j], .tensor = tensors[k], .head = l->head, .from_row = row};
                 }
             }
         }
-        l->looked++;
-        if (found == 1 && l->n < FOUND_MOST)
-            l->found[l->n++] = f;
     }
+    for (int j = 0; j < w.n; j++)
+        if (times[j] == 1 && l->n < FOUND_MOST)
+            l->found[l->n++] = found[j];
 }
 
 static void look_up_operand(struct search *search, enum asc_channel operand, void (*look)(struct lookup *l, int tile))

@@ -1,6 +1,7 @@
 /* Whether a rule explains what was captured, where, and by how much more than chance. */
 #include "engine/oracle/search/search.h"
 
+#include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/causes/causes.h"
 #include "engine/oracle/element.h"
@@ -88,24 +89,58 @@ static double bits_of_element(const struct sample_tile *t, size_t i, double boun
     return isfinite(off) && off > width ? log2(off / width) : 0;
 }
 
-/* Labels of one tile. A wrong element that the rule does not give is OUT: another mistake, or none of this one. No
-   number within any bound: the rule does not know. */
+/* A wrong element that the rule does not give is OUT: another mistake, or none of this one. No number within any bound:
+   the rule does not know. `given` and `told` are gives() and tells(); not wrong: right, or as another rule says. */
+static uint8_t label_of(uint8_t cell, int unknown, int given, int told)
+{
+    const int wrong = cell == CELL_WRONG, silent = (cell >= CELL_SILENT) | unknown;
+    return (uint8_t)(silent                    ? LABEL_SILENT
+                     : wrong & !given          ? LABEL_OUT
+                     : (wrong == given) & told ? (wrong ? LABEL_IN : LABEL_OUT)
+                                               : LABEL_SILENT);
+}
+
+/* Of captured f32, which is the type of arithmetic, and of rules that give numbers: gives() and tells() without their
+   calls. */
+VECTOR_UNITS static void label_f32(const struct sample_tile *t, const double *want, const double *bound,
+                                   uint8_t *labels)
+{
+    const double *got = t->got, *right = t->want, *open = t->bound;
+    const uint8_t *cell = t->cell;
+    const int n = t->rows * t->cols;
+    for (int i = 0; i < n; i++) {
+        const double low = (double)(float)(want[i] - bound[i]), high = (double)(float)(want[i] + bound[i]);
+        const int finite = fabs(want[i]) <= DBL_MAX,
+                  given = (got[i] == want[i]) | (finite & (bound[i] < INFINITY) & (fabs(got[i] - want[i]) <= bound[i])),
+                  apart = ((low > right[i]) == (high > right[i])) & !(fabs(low - right[i]) <= open[i]) &
+                          !(fabs(high - right[i]) <= open[i]),
+                  other = (want[i] < right[i]) | (want[i] > right[i]),
+                  told = finite & (fabs(right[i]) <= DBL_MAX) ? apart : other;
+        labels[i] = label_of(cell[i], (want[i] != want[i]) & (bound[i] == INFINITY), given, told);
+    }
+}
+
 static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                        uint8_t *labels, struct weighing *w)
 {
+    const bool plain = t->type == DTYPE_F32 && !t->unlimited && !w->nan;
+    if (plain)
+        label_f32(t, search->want, search->bound, labels);
     for (size_t i = 0; i < sample_cells(t); i++) {
         const double want = search->want[i], bound = search->bound[i];
-        labels[i] = LABEL_SILENT;
-        if (t->cell[i] >= CELL_SILENT || (isnan(want) && bound == INFINITY))
+        if (!plain) {
+            const bool given = gives(t, i, want, bound, w->nan), wrong = t->cell[i] == CELL_WRONG;
+            labels[i] = label_of(t->cell[i], isnan(want) && bound == INFINITY, given,
+                                 wrong == given && tells(t, i, want, bound, w->nan));
+        }
+        if (labels[i] != LABEL_IN)
             continue;
-        const bool given = gives(t, i, want, bound, w->nan), wrong = t->cell[i] == CELL_WRONG;
-        if (wrong && !given)
-            labels[i] = LABEL_OUT;
-        else if (wrong == given && tells(t, i, want, bound, w->nan)) /* not wrong: right, or as another rule says */
-            labels[i] = !wrong ? LABEL_OUT : is_zero_by_chance(rule, t->got[i]) ? LABEL_SILENT : LABEL_IN;
-        if (labels[i] == LABEL_IN)
-            draw(w, t, i, want, bound);
-        if (labels[i] == LABEL_IN && rule->follows)
+        if (is_zero_by_chance(rule, t->got[i])) {
+            labels[i] = LABEL_SILENT;
+            continue;
+        }
+        draw(w, t, i, want, bound);
+        if (rule->follows)
             w->following += bits_of_element(t, i, bound);
     }
 }
