@@ -244,10 +244,11 @@ static bool forward_added(struct search *search, const struct rule *rule, const 
     const struct matrix *p = rule->rows.tensor == asc_p ? &t->c->captured[from->kv * ASC_CHANNELS + (int)asc_p] : NULL;
     if (p && !p->data)
         return false;
-    for (int r = 0; r < t->rows; r++)
+    for (int r = 0; r < t->rows; r++) {
+        const int row = map_at(&rule->map, r);
         for (int col = 0; col < t->cols; col++) {
             const size_t i = (size_t)r * (size_t)t->cols + (size_t)col;
-            const int row = map_at(&rule->map, r), at = map_at(&rule->col_map, col);
+            const int at = map_at(&rule->col_map, col);
             const bool inside = row >= 0 && row < t->rows && at >= 0 && at < t->cols;
             const double more = !inside ? 0
                                 : p ? rule->factor * dtype_load(p->dtype, p->data, (size_t)(row * p->row_stride + at))
@@ -260,6 +261,7 @@ static bool forward_added(struct search *search, const struct rule *rule, const 
                 bound[i] = t->bound[i];
             }
         }
+    }
     return true;
 }
 

@@ -7,6 +7,34 @@
 /* How many pieces may be nowhere before the operand is given up. */
 enum { MISSES_MOST = 24 };
 
+/* Values of all heads that are kept. */
+static const size_t loaded_most = (size_t)1 << 20;
+
+/* A head's place among those that are loaded, with room for n values: its own, a free one, or the last. NULL: without
+   memory. */
+static struct loaded_head *place_of_head(struct search *search, enum asc_channel tensor, int head, size_t n)
+{
+    struct loaded_heads *heads = search->loaded ? search->loaded : search_room(search, sizeof *heads);
+    search->loaded = heads;
+    for (int i = 0; heads && i < heads->n; i++)
+        if (heads->of[i].known && heads->of[i].tensor == tensor && heads->of[i].head == head)
+            return &heads->of[i];
+    if (!heads)
+        return NULL;
+    if (heads->n == 0 || (heads->n < HEADS_LOADED && heads->values + n <= loaded_most))
+        heads->n++;
+    struct loaded_head *it = &heads->of[heads->n - 1];
+    if (n > it->room) {
+        it->rows = search_room(search, 2 * n * sizeof *it->rows);
+        heads->values += n - it->room;
+        it->room = n;
+    }
+    it->known = false;
+    it->tensor = tensor;
+    it->head = head;
+    return it->rows ? it : NULL;
+}
+
 bool lookup_load(struct lookup *l, enum asc_channel tensor, int head)
 {
     const struct source *source = source_of(l->search, tensor, head);
@@ -15,18 +43,17 @@ bool lookup_load(struct lookup *l, enum asc_channel tensor, int head)
         return false;
     if (l->rows && l->tensor == tensor && l->head == head)
         return true;
-    const size_t n = (size_t)source->rows.rows * (size_t)oracle_dim(c, tensor);
-    if (n > l->room) {
-        l->rows = search_room(l->search, 2 * n * sizeof *l->rows);
-        l->loose = l->rows ? l->rows + n : NULL;
-        l->room = n;
-    }
-    if (!l->rows)
+    struct loaded_head *it =
+        place_of_head(l->search, tensor, head, (size_t)source->rows.rows * (size_t)oracle_dim(c, tensor));
+    if (!it)
         return false;
+    l->rows = it->rows;
+    l->loose = it->rows + it->room;
     l->tensor = tensor;
     l->head = head;
     l->n_rows = source->rows.rows;
-    return source_rows(l->search, c, tensor, head, 0, l->n_rows, l->rows, l->loose);
+    it->known = it->known || source_rows(l->search, c, tensor, head, 0, l->n_rows, l->rows, l->loose);
+    return it->known;
 }
 
 static bool same_piece(const struct lookup *l, const struct wanted_piece *w, const double *have, const double *loose,

@@ -14,19 +14,32 @@ struct found {
     int head, from_row, from_piece;
 };
 
+/* Heads as they were loaded, for all that one proposal looks up: the last one makes room where there are too many. */
+enum { HEADS_LOADED = 64 };
+
+struct loaded_heads {
+    struct loaded_head {
+        enum asc_channel tensor;
+        int head;
+        bool known;
+        size_t room;
+        double *rows; /* [2][room] rows and loose */
+    } of[HEADS_LOADED];
+    int n;
+    size_t values;
+};
+
 struct lookup {
     struct search *search;
     enum asc_channel operand;
     int span, pieces; /* elements of a piece, pieces of a row */
     struct found found[FOUND_MOST];
     int n;
-    int looked;          /* pieces that were looked up */
-    bool repeats;        /* the inputs repeat themselves: nothing can be told */
-    uint8_t *by_columns; /* [block][D][D]: whether column d of a row is what another is of its own row; and
-                            [block]: whether that is known */
-    /* One head at a time. */
-    double *rows, *loose; /* [room] */
-    size_t room;
+    int looked;           /* pieces that were looked up */
+    bool repeats;         /* the inputs repeat themselves: nothing can be told */
+    uint8_t *by_columns;  /* [block][D][D]: whether column d of a row is what another is of its own row; and
+                             [block]: whether that is known */
+    double *rows, *loose; /* of the head that was loaded last */
     enum asc_channel tensor;
     int head, n_rows;
 };

@@ -477,7 +477,9 @@ static void take_lines(const struct sample_tile *t, enum asc_channel operand, st
     const bool is_k = operand == asc_k;
     const int D = t->c->head_dim, n = is_k ? t->cols : t->rows, across = is_k ? t->rows : t->cols;
     for (int j = 0; j < n; j += 1 + n / LINES) {
-        for (int k = 0; k < across; k++) {
+        w->line[w->n] = j;
+        w->open[w->n] = -1; /* without a wrong score it is no row's */
+        for (int k = 0; k < across && w->open[w->n] < 0; k++) {
             const size_t at = is_k ? (size_t)k * (size_t)t->cols + (size_t)j : (size_t)j * (size_t)t->cols + (size_t)k;
             if (!is_wrong_number(t, at))
                 continue;
@@ -487,9 +489,8 @@ static void take_lines(const struct sample_tile *t, enum asc_channel operand, st
             }
             w->off[w->n] = t->got[at] - t->want[at];
             w->open[w->n] = 4 * t->bound[at] + 1e-6 * fabs(t->got[at]);
-            w->line[w->n++] = j;
-            break;
         }
+        w->n++;
     }
 }
 
@@ -514,13 +515,13 @@ static void look_up_lines(struct lookup *l, int tile)
     const enum asc_channel tensors[] = {l->operand, l->operand == asc_k ? asc_v : asc_k};
     struct wanted_lines w = {.own = search_room(l->search, 2 * (size_t)D * sizeof *w.own)};
     struct found found[LINES];
-    int times[LINES] = {0};
+    int times[LINES] = {0}, ended = 0; /* rows of where the last line's search has ended */
     bool gives[LINES];
     if (t->x.scales_s || t->c->softcap > 0 || !w.own)
         return;
     w.other = w.own + D;
     take_lines(t, l->operand, &w);
-    for (int i = -1; i < count_sources(l->search, l->operand) && w.n; i++) {
+    for (int i = -1; i < count_sources(l->search, l->operand); i++) {
         for (int k = 0; k < 2; k++) {
             if (i == own || !lookup_load(l, tensors[k], i < 0 ? own : i))
                 continue;
@@ -530,13 +531,15 @@ static void look_up_lines(struct lookup *l, int tile)
                 for (int j = 0; j < w.n; j++) {
                     if (!gives[j] || times[j] == 2 || !row_gives_scores(t, l->operand, w.line[j], x))
                         continue;
-                    times[j]++;
+                    if (++times[j] == 2 && j == w.n - 1)
+                        ended = l->n_rows;
                     found[j] = (struct found){
                         .tile = tile, .row = w.line[j], .tensor = tensors[k], .head = l->head, .from_row = row};
                 }
             }
         }
     }
+    l->n_rows = ended ? ended : l->n_rows;
     for (int j = 0; j < w.n; j++)
         if (times[j] == 1 && l->n < FOUND_MOST)
             l->found[l->n++] = found[j];

@@ -132,26 +132,33 @@ static bool concerns(const struct from_rows *f, int r, int d)
     return !f->partly || term_holds(&f->only, f->only.axis == AXIS_ROW ? r : d);
 }
 
+/* Pieces that lie in the tile's own rows, in shared memory: of what lies behind it there nothing is known. */
+static bool within_tile(const struct search *search, const struct rule *rule)
+{
+    return rule->rows.span > 0 && search->sample->channel > asc_v;
+}
+
 /* What the rule says of one row, or of pieces of it; the rest of it stays. */
 static void take(const struct search *search, const struct rule *rule, const struct sample_tile *t, int head, int first,
                  int r, int own_row, double *out, double *loose)
 {
     const int D = oracle_dim(t->c, rule->rows.operand), span = rule->rows.span ? rule->rows.span : D;
-    const int pieces = D / span;
-    const int block = rule->rows.operand == asc_q ? t->c->br : t->c->bc;
-    double *row = search->rows[2], *row_loose = search->rows[3];
+    const int pieces = D / span, block = rule->rows.operand == asc_q ? t->c->br : t->c->bc;
+    const bool by_piece = rule->rows.span > 0, within = within_tile(search, rule);
     int loaded = -2;
     for (int p = 0; p < pieces; p++) {
-        const bool by_piece = rule->rows.span > 0;
         const int from = map_at(&rule->map, by_piece ? r * pieces + p : r);
         const int piece = by_piece ? (from % pieces + pieces) % pieces : p,
                   line = by_piece ? (from - piece) / pieces : from;
-        /* Of what lies behind a tile in shared memory nothing is known. */
-        const bool there = !by_piece || search->sample->channel <= asc_v || (from >= 0 && line < block);
+        const bool there = !within || (from >= 0 && line < block), has_tile = within && there;
         const int source = there ? first + line : -1;
-        if (source != loaded)
-            source_rows(search, t->c, rule->rows.tensor, head, source, 1, row, row_loose);
-        loaded = source;
+        const size_t at = has_tile ? (size_t)line * (size_t)oracle_dim(t->c, rule->rows.tensor) : 0;
+        const double *row = has_tile ? search->sizes[0] + at : search->rows[2],
+                     *row_loose = has_tile ? search->sizes[1] + at : search->rows[3];
+        if (!has_tile && source != loaded) {
+            source_rows(search, t->c, rule->rows.tensor, head, source, 1, search->rows[2], search->rows[3]);
+            loaded = source;
+        }
         for (int d = 0; d < span; d++) {
             if (!concerns(&rule->rows, own_row, p * span + d))
                 continue;
@@ -229,7 +236,10 @@ bool rows_forward(struct search *search, const struct rule *rule, const struct s
             search->loose[i] = stage == ch ? t->bound[i] : t->x.of[ch].loose[i];
         }
     }
-    for (int r = 0; r < n && !rule->rows.flat && !rule->rows.paged && !rule->rows.lie; r++)
+    const bool taken = !rule->rows.flat && !rule->rows.paged && !rule->rows.lie;
+    if (taken && within_tile(search, rule))
+        source_rows(search, t->c, rule->rows.tensor, head, first, block, search->sizes[0], search->sizes[1]);
+    for (int r = 0; r < n && taken; r++)
         take(search, rule, t, head, first, rule->rows.whole ? tile * block + r : r, r, search->operand + (size_t)r * D,
              search->loose + (size_t)r * D);
     /* Rows beyond the last one: kernels have zeros there. Of what is read beyond them nothing is known. */

@@ -101,13 +101,14 @@ static uint8_t label_of(uint8_t cell, int unknown, int given, int told)
 }
 
 /* Of captured f32, which is the type of arithmetic, and of rules that give numbers: gives() and tells() without their
-   calls. */
-VECTOR_UNITS static void label_f32(const struct sample_tile *t, const double *want, const double *bound,
+   calls. false: where numbers beyond f32 pass, there may be some. */
+VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *want, const double *bound,
                                    uint8_t *labels)
 {
     const double *got = t->got, *right = t->want, *open = t->bound;
     const uint8_t *cell = t->cell;
     const int n = t->rows * t->cols;
+    double most = 0;
     for (int i = 0; i < n; i++) {
         const double low = (double)(float)(want[i] - bound[i]), high = (double)(float)(want[i] + bound[i]);
         const int finite = fabs(want[i]) <= DBL_MAX,
@@ -118,30 +119,31 @@ VECTOR_UNITS static void label_f32(const struct sample_tile *t, const double *wa
                   told = finite & (fabs(right[i]) <= DBL_MAX) ? apart : other;
         labels[i] = label_of(cell[i], (want[i] != want[i]) & (bound[i] == INFINITY), given, told);
     }
+    for (int i = 0; i < n && t->unlimited; i++)
+        most = fmax(most, fabs(want[i]) + (bound[i] < INFINITY ? bound[i] : 0));
+    return !(most > FLT_MAX / 2);
 }
 
 static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                        uint8_t *labels, struct weighing *w)
 {
-    const bool plain = t->type == DTYPE_F32 && !t->unlimited && !w->nan;
-    if (plain)
-        label_f32(t, search->want, search->bound, labels);
-    for (size_t i = 0; i < sample_cells(t); i++) {
-        const double want = search->want[i], bound = search->bound[i];
-        if (!plain) {
-            const bool given = gives(t, i, want, bound, w->nan), wrong = t->cell[i] == CELL_WRONG;
-            labels[i] = label_of(t->cell[i], isnan(want) && bound == INFINITY, given,
-                                 wrong == given && tells(t, i, want, bound, w->nan));
-        }
-        if (labels[i] != LABEL_IN)
-            continue;
+    const double *want = search->want, *bound = search->bound;
+    const size_t n = sample_cells(t);
+    const bool labeled = t->type == DTYPE_F32 && !w->nan && label_f32(t, want, bound, labels);
+    for (size_t i = 0; i < n && !labeled; i++) {
+        const bool given = gives(t, i, want[i], bound[i], w->nan), wrong = t->cell[i] == CELL_WRONG;
+        labels[i] = label_of(t->cell[i], isnan(want[i]) && bound[i] == INFINITY, given,
+                             wrong == given && tells(t, i, want[i], bound[i], w->nan));
+    }
+    for (uint8_t *at = labels; (at = memchr(at, LABEL_IN, n - (size_t)(at - labels))); at++) {
+        const size_t i = (size_t)(at - labels);
         if (is_zero_by_chance(rule, t->got[i])) {
-            labels[i] = LABEL_SILENT;
+            *at = LABEL_SILENT;
             continue;
         }
-        draw(w, t, i, want, bound);
+        draw(w, t, i, want[i], bound[i]);
         if (rule->follows)
-            w->following += bits_of_element(t, i, bound);
+            w->following += bits_of_element(t, i, bound[i]);
     }
 }
 
@@ -304,6 +306,19 @@ struct count {
     size_t in, lost, against;
 };
 
+VECTOR_UNITS static void count_labels(const uint8_t *labels, const uint8_t *cell, size_t cells, struct count *n)
+{
+    uint32_t in = 0, lost = 0, out = 0;
+    for (size_t k = 0; k < cells; k++) {
+        in += labels[k] == LABEL_IN;
+        lost += (labels[k] == LABEL_OUT) & (cell[k] == CELL_WRONG);
+        out += labels[k] == LABEL_OUT;
+    }
+    n->in += in;
+    n->lost += lost;
+    n->against += out - lost;
+}
+
 /* Labels all tiles by what the rule gives, those that hold nothing wrong last: of a rule that gives next to nothing of
    what is wrong they are left out. */
 static struct count label_all(struct search *search, const struct rule *rule, struct weighing *w, size_t least)
@@ -322,12 +337,7 @@ static struct count label_all(struct search *search, const struct rule *rule, st
                 label_nothing(t, search->labels[i]);
             for (int r = 0; r < t->rows && rule->region.some_rows; r++)
                 silence_row(t, search->labels[i], r, (int[2]){0});
-            for (size_t k = 0; k < sample_cells(t); k++) {
-                const bool out = search->labels[i][k] == LABEL_OUT, wrong = t->cell[k] == CELL_WRONG;
-                n.in += search->labels[i][k] == LABEL_IN;
-                n.lost += out && wrong;
-                n.against += out && !wrong;
-            }
+            count_labels(search->labels[i], t->cell, sample_cells(t), &n);
         }
     return n;
 }

@@ -414,7 +414,8 @@ struct search {
     int *seen[2];            /* owned, one block: [R] */
     void **blocks;           /* owned, [n_blocks] owned: search_room() */
     size_t n_blocks;
-    double *amax; /* owned: of the rows of amax_of, and its LARGEST elements */
+    struct loaded_heads *loaded; /* one of these */
+    double *amax;                /* owned: of the rows of amax_of, and its LARGEST elements */
     const struct source *amax_of;
     uint8_t **labels; /* owned, [tiles][rows * cols] */
     struct rule best, second;

@@ -67,4 +67,5 @@ void search_release(struct search *search)
 {
     while (search->n_blocks > 0)
         free(search->blocks[--search->n_blocks]);
+    search->loaded = NULL;
 }
