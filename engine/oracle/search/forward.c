@@ -393,19 +393,20 @@ static bool forward_terms(struct search *search, const struct rule *rule, const 
 {
     const struct operand *old = search->sample->channel == asc_l ? &t->x.l_prev : &t->x.u_prev;
     const double *alpha = t->x.of[asc_alpha].value;
-    const size_t cols = (size_t)t->cols;
     if (!alpha || !old->value || t->next_alpha || t->rows != (int)query_rows(t))
         return false;
-    for (size_t i = 0; i < sample_cells(t); i++) {
-        const double a = alpha[i / cols], before = old->value[i], fresh = t->want[i] - a * before;
-        const double by_old = rule->old_factor * (rule->old_power == 0 ? 1 : pow(a, rule->old_power));
-        const double by_new = rule->new_factor * (rule->new_power == 0 ? 1 : pow(a, rule->new_power));
-        /* Each coefficient takes three roundings more at most: a reciprocal or square, and its product. */
-        want[i] = (by_old == 0 ? 0 : by_old * before) + (by_new == 0 ? 0 : by_new * fresh);
-        bound[i] = t->bound[i] * fmax(1, fmax(fabs(by_new), a > 0 ? fabs(by_old / a) : 1)) +
-                   4 * BOUND_U * (fabs(by_old * before) + fabs(by_new * fresh));
-        if (isnan(t->want[i]))
-            want[i] = NAN;
+    for (int r = 0; r < t->rows; r++) {
+        const double a = alpha[r], by_old = rule->old_factor * (rule->old_power == 0 ? 1 : pow(a, rule->old_power)),
+                     by_new = rule->new_factor * (rule->new_power == 0 ? 1 : pow(a, rule->new_power)),
+                     more = fmax(1, fmax(fabs(by_new), a > 0 ? fabs(by_old / a) : 1));
+        for (size_t i = (size_t)r * (size_t)t->cols, end = i + (size_t)t->cols; i < end; i++) {
+            const double before = old->value[i], fresh = t->want[i] - a * before;
+            want[i] = (by_old == 0 ? 0 : by_old * before) + (by_new == 0 ? 0 : by_new * fresh);
+            /* Each coefficient takes three roundings more at most: a reciprocal or square, and its product. */
+            bound[i] = t->bound[i] * more + 4 * BOUND_U * (fabs(by_old * before) + fabs(by_new * fresh));
+            if (isnan(t->want[i]))
+                want[i] = NAN;
+        }
     }
     return true;
 }

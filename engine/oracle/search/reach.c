@@ -35,11 +35,14 @@ bool reach_forward(struct search *search, const struct rule *rule, const struct 
     const int bits = rule->keys.a;
     if (!reach_terms(search, t, &p, &v))
         return false;
-    for (int i = 0; i < (int)sample_cells(t); i++) {
+    for (int i = 0, last = -1, keys = 0; i < (int)sample_cells(t); i++) {
         const int r = i / t->cols, col = i % t->cols;
         const int row = map_at(&rule->map, bits ? r << bits | col : r) >> bits;
         double lost = 0, size = 0;
-        for (int k = row < 0 ? 0 : reach_keys(t, row, rule->share); k < t->x.cols; k++) {
+        if (row != last)
+            keys = row < 0 ? 0 : reach_keys(t, row, rule->share);
+        last = row;
+        for (int k = keys; k < t->x.cols; k++) {
             const double term = reach_term(t, p, v, r, col, k);
             lost += term;
             size += fabs(term);

@@ -108,7 +108,7 @@ VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *wa
     const double *got = t->got, *right = t->want, *open = t->bound;
     const uint8_t *cell = t->cell;
     const int n = t->rows * t->cols;
-    double most = 0;
+    int beyond = 0;
     for (int i = 0; i < n; i++) {
         const double low = (double)(float)(want[i] - bound[i]), high = (double)(float)(want[i] + bound[i]);
         const int finite = fabs(want[i]) <= DBL_MAX,
@@ -118,10 +118,9 @@ VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *wa
                   other = (want[i] < right[i]) | (want[i] > right[i]),
                   told = finite & (fabs(right[i]) <= DBL_MAX) ? apart : other;
         labels[i] = label_of(cell[i], (want[i] != want[i]) & (bound[i] == INFINITY), given, told);
+        beyond |= (fabs(want[i]) + bound[i] > FLT_MAX / 2) & (bound[i] < INFINITY);
     }
-    for (int i = 0; i < n && t->unlimited; i++)
-        most = fmax(most, fabs(want[i]) + (bound[i] < INFINITY ? bound[i] : 0));
-    return !(most > FLT_MAX / 2);
+    return !t->unlimited || !beyond;
 }
 
 static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
