@@ -199,7 +199,7 @@ mutants: $(DEBUGGEES) $(RUN_CHECKED)
 bias: $(BIAS_NULL)
 	@$(BIAS_NULL) 10000
 
-bench: all $(RUN_CHECKED) $(BENCH)
+bench: all $(RUN_CHECKED) $(BENCH) $(B)/tests/bench_phases
 	@tests/bench --build $(B)
 
 bench-gpu: all judge $(BENCH_PHASES)

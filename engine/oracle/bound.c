@@ -37,6 +37,12 @@ bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
 double bound_round(enum dtype t, double x)
 {
     uint64_t room = 0;
+    if (t == DTYPE_F32)
+        return (double)(float)x;
+    if (t == DTYPE_F16)
+        return formula_round(x, 11, -14, 65504);
+    if (t == DTYPE_BF16)
+        return formula_round(x, 8, -126, 0x1.FEp127);
     dtype_store(t, &room, 0, x);
     return dtype_load(t, &room, 0);
 }

@@ -1,6 +1,6 @@
-/* bench_phases SCENARIO RUNS [FOLDER]: runs a scenario in one session, as a user reruns it, and prints one JSON object:
-   how long every phase of every run took, what was found, and the most memory that attnscope and its debuggee held.
-   FOLDER: also saves and opens the last run's trace there. */
+/* bench_phases SCENARIO RUNS [FOLDER] [KEY=VALUE...]: runs a scenario in one session, as a user reruns it, and prints
+   one JSON object: how long every phase of every run took, what was found, and the most memory that attnscope and its
+   debuggee held. FOLDER: also saves and opens the last run's trace there. */
 #include "engine/session/session.h"
 
 #include <math.h>
@@ -160,18 +160,35 @@ static int measure(struct session *s, int runs, const char *folder, struct err *
     return folder ? save_and_open(s, folder, err) : 0;
 }
 
+/* KEY=VALUE of the scenario. */
+static int set(struct session *session, const char *setting, struct err *err)
+{
+    char key[128];
+    const size_t n = strcspn(setting, "=");
+    snprintf(key, sizeof key, "%.*s", (int)n, setting);
+    return scenario_set(&session->subject.scenario, key, setting + n + 1, err);
+}
+
 int main(int argc, char **argv)
 {
     struct err err = {0};
     struct session *session = NULL;
+    const char *folder = NULL;
     const long runs = argc >= 3 ? strtol(argv[2], NULL, 10) : 0;
-    if (argc > 4 || runs < 1 || runs > MEASURED_MAX) {
-        fprintf(stderr, "usage: bench_phases SCENARIO RUNS [FOLDER], RUNS from 1 to %d\n", MEASURED_MAX);
+    if (runs < 1 || runs > MEASURED_MAX) {
+        fprintf(stderr, "usage: bench_phases SCENARIO RUNS [FOLDER] [KEY=VALUE...], RUNS from 1 to %d\n", MEASURED_MAX);
         return 2;
     }
     if (session_open_scenario(argv[1], &session, &err) != 0)
         return fail(&err);
-    const int failed = measure(session, (int)runs, argc == 4 ? argv[3] : NULL, &err);
+    for (int i = 3; i < argc; i++)
+        if (!strchr(argv[i], '='))
+            folder = argv[i];
+        else if (set(session, argv[i], &err) != 0)
+            return fail(&err);
+    if (scenario_check(&session->subject.scenario, &err) != 0)
+        return fail(&err);
+    const int failed = measure(session, (int)runs, folder, &err);
     session_free(session);
     if (failed)
         return fail(&err);

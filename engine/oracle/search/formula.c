@@ -8,6 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+double rounded_to_zero(enum dtype type, double x)
+{
+    const double nearest = bound_round(type, x);
+    double unit = 0, half_tiny = 0;
+    if (!(fabs(nearest) > fabs(x)) || isinf(nearest))
+        return nearest;
+    bound_narrow(type, &unit, &half_tiny);
+    return bound_round(type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+}
+
 double rule_rounded(const struct rule *rule, double x)
 {
     if (rule->limit > 0)
@@ -16,12 +26,7 @@ double rule_rounded(const struct rule *rule, double x)
         return fmax(x, -rule->limit);
     if (rule->type == DTYPE_I32)
         return rule->cuts ? trunc(x) : rint(x);
-    const double nearest = bound_round(rule->type, x);
-    double unit = 0, half_tiny = 0;
-    if (!rule->cuts || !(fabs(nearest) > fabs(x)) || isinf(nearest))
-        return nearest;
-    bound_narrow(rule->type, &unit, &half_tiny);
-    return bound_round(rule->type, nearest - copysign(fmax(fabs(nearest) * unit, 2 * half_tiny), nearest));
+    return rule->cuts ? rounded_to_zero(rule->type, x) : bound_round(rule->type, x);
 }
 
 double rule_rounded_near(const struct rule *rule, double x, double *off)

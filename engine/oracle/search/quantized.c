@@ -67,15 +67,13 @@ static double scale_of(const struct rule *rule, const struct source *source, con
 static double code_at(const struct rule *rule, enum dtype type, double y)
 {
     enum { CODES = 256, LEAST = -128 };
-    struct rule cut = *rule;
     if (rule->wraps)
         return rint(y) - floor((rint(y) - LEAST) / CODES) * CODES;
     if (rule->down)
         return codes_round(type, floor(y));
     if (!rule->cuts || dtype_is_step_code(type))
         return codes_round(type, rule->cuts ? trunc(y + rule->plus) : y);
-    cut.type = type;
-    return rule_rounded(&cut, y);
+    return rounded_to_zero(type, y);
 }
 
 /* What is rounded to a code: in arithmetic of a narrow type the quotient, or the product with the reciprocal. */

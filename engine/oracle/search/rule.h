@@ -492,6 +492,8 @@ void rule_sees(const struct search *search, struct operands *x, int r, int from,
 
 /* x as RULE_ROUNDED or RULE_OPERAND rounds it, cuts it off or limits it; DTYPE_I32: to a whole number. */
 double rule_rounded(const struct rule *rule, double x);
+/* The number of the type that is nearest to x of those that are no larger. */
+double rounded_to_zero(enum dtype type, double x);
 /* The same where x may lie so far off: a middle, and in *off half the width. */
 double rule_rounded_near(const struct rule *rule, double x, double *off);
 /* "rounded to f16", "cut off, not rounded, to whole numbers" */
