@@ -1,11 +1,8 @@
-/* Splits that become one on a GPU: oracle/merge.c, of the reference. */
+/* Where a row or a split begins and ends, and splits that become one: oracle/merge.c, of the reference. */
 #ifndef JUDGE_MERGE_CUH
 #define JUDGE_MERGE_CUH
 
 #include "engine/judge/scores.cuh"
-
-/* Bins of weights whose squares come to less are coarse: with 2^18 keys a weight's part in one errs by 2^-28. */
-#define LIKELY_COARSE 0x1p-20
 
 /* What the splits before have come to in a row. */
 struct judge_merged {
@@ -21,11 +18,12 @@ static __device__ void judge_merge_begin(struct judge_merged *x)
 }
 
 /* A bin's weights are added as whole numbers, which come to the same in any order, in two words: so many bits of a
-   weight go to each that those of all keys fit, a weight being 1 at most. Where a tile leaves the maximum as it is,
-   weights of earlier ones still grow a little, see step_decay(): those that join are made smaller instead. */
+   weight go to each that those of all keys fit, and that a bin is below 2^52; 1 is at or above the largest weight of
+   the keys, which a sink may leave far below the maximum (bin_scale). Where a tile leaves the maximum as it is, weights
+   of earlier ones still grow a little, see step_decay(): those that join are made smaller instead. */
 static __device__ int judge_bin_bits(int keys)
 {
-    return keys < 1 << 8 ? 24 : keys < 1 << 24 ? __clz(keys) : 8;
+    return min(20, __clz(keys));
 }
 static __device__ double judge_per_bin(int keys)
 {
@@ -52,6 +50,8 @@ static __device__ void judge_split_begin(const struct judge_numbers &n, const st
     kept.frame = first ? n.start : n.start_later;
     kept.sum = first ? n.l_begin : 0;
     kept.sum_error = first ? n.l_error_begin : 0;
+    kept.largest = -(double)INFINITY;
+    kept.bin_scale = 1;
     kept.per_bin = judge_per_bin(s->keys);
     if (lane == 0)
         room.kept[row] = kept;
@@ -94,8 +94,7 @@ static __device__ struct judge_state judge_join_row(const struct judge_numbers &
     }
     sum = judge_row_sum<ROW_LANES>(sum);
     squares = judge_row_sum<ROW_LANES>(squares);
-    /* Where weights are so small beside the maximum that bins are coarse nothing is known. */
-    *together = s.squares < LIKELY_COARSE ? (double)INFINITY : likely_together_of(sum, squares, s.squares);
+    *together = likely_together_of(sum, squares, s.squares);
     return s;
 }
 

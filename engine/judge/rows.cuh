@@ -102,7 +102,8 @@ static __device__ struct judge_value judge_end_element(const struct judge_number
                                      fmin(error, likely_most(numbers[ROW_TOGETHER], u->likely.u, u->likely.variance))));
     struct judge_value value;
     value.want = want * n.o_times;
-    value.bound = output_scaled(want, bound_divide(want) + fmin(moved, fabs(want) + 2 * top), n.o_roundings, n.o_times);
+    moved = moved >= 0 ? fmin(moved, fabs(want) + 2 * top) : (double)INFINITY; /* of no number nothing follows */
+    value.bound = output_scaled(want, bound_divide(want) + moved, n.o_roundings, n.o_times);
     return value;
 }
 
@@ -113,6 +114,8 @@ static __device__ void judge_load_q(const struct judge_numbers &n, const struct 
 {
     const int D = n.head_dim, row = threadIdx.x / ROW_LANES, lane = threadIdx.x % ROW_LANES, pitch = room.pitch_q;
     double *q = room.q + row * pitch, most = 0;
+    for (int i = lane; i < ROW_NUMBERS; i += ROW_LANES)
+        room.row[row * ROW_NUMBERS + i] = 0;
     for (int d = lane; d < judge_whole(D); d += ROW_LANES)
         q[d] = row < rows && d < D
                    ? judge_load(n.type[0], work.code, work.input[0] + tile.q, (first + row) * work.stride[0] + d)
@@ -175,6 +178,8 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         s.keys = range.keys;
     }
     judge_load_q(n, work, tile, block.row, rows, room, &s);
+    for (int i = threadIdx.x; i < JUDGE_SIZES * ROWS * room.pitch_p; i += JUDGE_ROW_THREADS)
+        room.sizes[0][i] = 0; /* in short rows two of these stay so */
     for (int i = threadIdx.x; i < judge_whole(n.bc) * room.pitch_k; i += JUDGE_ROW_THREADS)
         keys[i] = ELEMENT{};
     for (int i = threadIdx.x; AS_IT_COMES && i < judge_whole(n.bc) * room.pitch_v; i += JUDGE_ROW_THREADS)
@@ -183,7 +188,8 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
     float top[PASSES] = {};
     struct judge_merged merged;
     struct merged_value parts[MORE ? PASSES : 1][MORE ? EACH : 1] = {};
-    double tiles = 0, unit_k = 1, unit_v = 1, together; /* tiles: of this split */
+    double tiles = 0, unit_k = 0, unit_v = 0,
+           together; /* tiles: of this split; units: 0: of zeros so far, taken for 1 */
     const bool splits = MORE && n.splits > 0;
     const int visits = splits ? tile.visits : tile.last - tile.first + 1;
     bool begun = false; /* a split behind the first */
@@ -199,7 +205,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         for (int pass = 0; MORE && pass < PASSES; pass++)
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
-                struct judge_element x = judge_element_of(u[pass][i], unit_v, tiles);
+                struct judge_element x = judge_element_of(u[pass][i], judge_unit_or(unit_v), tiles);
                 judge_merge_element(n, tiles, room.row + (upper + i / 2 * 8) * ROW_NUMBERS, &x,
                                     &parts[MORE ? pass : 0][MORE ? i : 0]);
                 u[pass][i] = {};
@@ -230,11 +236,10 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         else
             judge_load_tile<WARPS_OF_ROWS>(
                 work, n.type[2], 2, tile.v, kv * n.bc, cols, dim_v,
-                {(float *)room.values, room.pitch_v, judge_whole(cols), dim_v, room.most + WARPS_OF_ROWS});
+                {(float *)room.values, room.pitch_v, judge_whole(cols), judge_whole(dim_v), room.most + WARPS_OF_ROWS});
     };
     int visit = behind(-1);
-    bool any = false; /* tile's units are known */
-    __syncthreads();  /* the room for tiles is empty */
+    __syncthreads(); /* the room for tiles is empty */
     if (AS_IT_COMES)
         bring_keys(visit);
     while (visit < visits) {
@@ -255,9 +260,9 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
             bring_keys(visit);
             __syncthreads();
         }
-        if (!any)
+        if (unit_k == 0)
             unit_k = judge_tile_unit(n, work, 1, key, cols, D, keys, room.pitch_k, room.most);
-        judge_scores<ELEMENT, DIM, MORE>(n, work, tile, block.row, key, room, unit_k, cols);
+        judge_scores<ELEMENT, DIM, MORE>(n, work, tile, block.row, key, room, judge_unit_or(unit_k), cols);
         __syncthreads(); /* all scores are there, and nobody reads K any more */
         visit = behind(visit);
         if (AS_IT_COMES)
@@ -265,14 +270,18 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         else
             bring_values(kv, cols);
         const double times = DIM == 0 && n.scaled_v ? work.scales[n.by_tile + kv] : 1;
-        if (!any && !ELEMENT::UNIT) {
+        if (unit_v == 0 && !ELEMENT::UNIT) {
             if (AS_IT_COMES)
                 judge_await_tile<1>();
             __syncthreads();
             unit_v = judge_tile_unit(n, work, 2, key, cols, dim_v, values, room.pitch_v, room.most + WARPS_OF_ROWS);
+            /* Of zeros U has come to nothing but what is lost of small weights. */
+            const float by = n.u_least > BOUND_TINY && unit_v > 0 ? (float)judge_inverse(unit_v) : 0;
+#pragma unroll
+            for (int i = 0; i < PASSES * EACH; i++)
+                judge_rescale(&u[i / EACH][i % EACH], by);
         }
-        any = true;
-        const double per_v = judge_inverse(unit_v);
+        const double per_v = judge_inverse(judge_unit_or(unit_v));
         const unsigned char *mask =
             work.skips && row < rows ? work.tensors + tile.mask + (block.row + row) * work.mask_stride : NULL;
         judge_weights(n, room, {mask, key}, cols, times, begun ? n.start_later : n.start, per_v, &s);
@@ -283,7 +292,7 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         for (int pass = 0; pass < PASSES; pass++)
             if (pass * W + first < dim_v)
                 judge_values<ELEMENT, DIM, MORE>(n, work.scales, room, pass * W + first, key, cols, times, per_v,
-                                                 u[pass], &top[pass]);
+                                                 u[pass], &top[pass], &s.open);
     }
     const double turned = room.kept[row].turned + n.alpha_arguments;
     struct judge_state state;
@@ -315,15 +324,15 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
         __syncthreads();
         /* Of a column four lanes have seen some keys each, and two columns are a lane's. */
         const float most = (float)judge_row_most<4>((double)top[pass]);
-        s.open |= !(most <= (float)JUDGE_V_MOST);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             const int column = first + threadIdx.x % 4 * 2 + i % 2, r = upper + i / 2 * 8;
             const double *of_row = numbers[i / 2],
-                         largest = unit_v * (double)__shfl_sync(0xffffffffu, most, (threadIdx.x % 4 * 2 + i % 2) * 4);
+                         largest = judge_unit_or(unit_v) *
+                                   (double)__shfl_sync(0xffffffffu, most, (threadIdx.x % 4 * 2 + i % 2) * 4);
             if (pass * W + column >= dim_v)
                 continue;
-            struct judge_element x = judge_element_of(u[pass][i], unit_v, tiles);
+            struct judge_element x = judge_element_of(u[pass][i], judge_unit_or(unit_v), tiles);
             if (splits)
                 judge_merge_end_element(of_row[ROW_SHARE], parts[MORE ? pass : 0][MORE ? i : 0], &x);
             else

@@ -13,8 +13,8 @@ struct judge_state {
 };
 
 /* Magnitudes of weights, of U and of what it errs by are sums of f32 in units of 2^-24, U's of that of V's unit,
-   variances in their squares: so those of the largest and of the smallest weights stay numbers. V's may be up to
-   JUDGE_V_MOST of its units. */
+   variances in their squares: so those of the largest and of the smallest weights stay numbers. V may be up to
+   JUDGE_V_MOST of its units; of a larger one nothing is said. */
 #define JUDGE_LIFT 0x1p24
 #define JUDGE_V_MOST 0x1p20
 /* Numbers that f32 made in a dozen operations are too small by a 2^-20 at most. */
@@ -37,35 +37,6 @@ struct judge_element {
 static __device__ bool judge_deals(double w, double per_unit)
 {
     return w > 0 && fabs(w * per_unit) <= DBL_MAX;
-}
-
-/* deal_weights() by the SHARE lanes of each row, but for its squares. there: the row is one. A bin gets its weights one
-   after the other, as the CPU adds them: the first lane that has one of them takes the others' in turn. */
-template <int SHARE>
-static __device__ void judge_deal_weights(const struct judge_numbers &n, bool there, const double *weight, int cols,
-                                          double per_unit, double decay, double *bins)
-{
-    const int lane = threadIdx.x % LANES, mine = lane % SHARE;
-    for (int i = mine; there && decay != 1 && i < LIKELY_BINS; i += SHARE)
-        bins[i] *= decay;
-    __syncwarp();
-    for (int begin = 0; begin < cols; begin += SHARE) {
-        const double w = there && begin + mine < cols ? weight[begin + mine] : 0;
-        const bool some = judge_deals(w, per_unit);
-        const int bin = some ? likely_bin(w * per_unit, n.bin_bits, n.bin_least) : -1;
-        unsigned same = __match_any_sync(0xffffffffu, lane / SHARE * (LIKELY_BINS + 1) + bin + 1);
-        const bool first = some && __ffs((int)same) - 1 == lane;
-        double sum = first ? bins[bin] : 0;
-        same = first ? same : 0;
-        while (__any_sync(0xffffffffu, same != 0)) {
-            const double x = __shfl_sync(0xffffffffu, w, same ? __ffs((int)same) - 1 : lane);
-            sum += same ? x : 0;
-            same &= same - 1;
-        }
-        if (first)
-            bins[bin] = sum;
-        __syncwarp();
-    }
 }
 
 /* The bias of a row of the q tile and a key, bias_at(); *size: the sum of the terms' magnitudes. */
@@ -145,10 +116,10 @@ static __device__ double judge_inverse(double x)
 {
     return format_f64_of((UINT64_C(2046) << 52) - format_f64_bits(x));
 }
-/* To the nearest tf32; a half goes up. */
+/* To the nearest tf32 of x, which is not negative; a half goes up, and what is no number becomes infinite. */
 static __device__ float judge_tf32(float x)
 {
-    return format_f32_of((format_f32_bits(x) + 0x1000u) & ~0x1FFFu);
+    return format_f32_of((min(format_f32_bits(x), 0x7F800000u) + 0x1000u) & ~0x1FFFu);
 }
 /* The f32 at or above x, which is not negative. */
 static __device__ float judge_up(double x)

@@ -99,6 +99,51 @@ static __device__ struct stage_room stage_room_at(double *at, const struct judge
     return x;
 }
 
+/* As vector_sum() of base/vector.h adds: four at a time, then what is left. */
+static __device__ double judge_sum(const double *x, int n)
+{
+    double sum[4] = {0, 0, 0, 0}, rest = 0;
+    int i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int j = 0; j < 4; j++)
+            sum[j] += x[i + j];
+    for (; i < n; i++)
+        rest += x[i];
+    double all = 0;
+    for (int j = 0; j < 4; j++)
+        all += sum[j];
+    return all + rest;
+}
+
+/* deal_weights() by the SHARE lanes of each row, but for its squares. there: the row is one. A bin gets its weights one
+   after the other, as the CPU adds them: the first lane that has one of them takes the others' in turn. */
+template <int SHARE>
+static __device__ void judge_deal_weights(const struct judge_numbers &n, bool there, const double *weight, int cols,
+                                          double per_unit, double decay, double *bins)
+{
+    const int lane = threadIdx.x % LANES, mine = lane % SHARE;
+    for (int i = mine; there && decay != 1 && i < LIKELY_BINS; i += SHARE)
+        bins[i] *= decay;
+    __syncwarp();
+    for (int begin = 0; begin < cols; begin += SHARE) {
+        const double w = there && begin + mine < cols ? weight[begin + mine] : 0;
+        const bool some = judge_deals(w, per_unit);
+        const int bin = some ? likely_bin(w * per_unit, n.bin_bits, n.bin_least) : -1;
+        unsigned same = __match_any_sync(0xffffffffu, lane / SHARE * (LIKELY_BINS + 1) + bin + 1);
+        const bool first = some && __ffs((int)same) - 1 == lane;
+        double sum = first ? bins[bin] : 0;
+        same = first ? same : 0;
+        while (__any_sync(0xffffffffu, same != 0)) {
+            const double x = __shfl_sync(0xffffffffu, w, same ? __ffs((int)same) - 1 : lane);
+            sum += same ? x : 0;
+            same &= same - 1;
+        }
+        if (first)
+            bins[bin] = sum;
+        __syncwarp();
+    }
+}
+
 /* What all threads of a row know of it: the reference's state, and what was captured in the tile before. */
 struct stage_state {
     double max, max_bound, frame, sum, sum_error, m, l;

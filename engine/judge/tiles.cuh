@@ -84,7 +84,7 @@ struct judge_weight_terms {
 struct judge_kept_row {
     double max, frame, sum, sum_error, turned;
     double p_unit, per_unit, turns, still, still_error, per_still, decay, decay_error;
-    double per_bin; /* see judge_per_bin() */
+    double largest, bin_scale, bin_ratio, per_bin; /* of the keys; see judge_per_bin() */
     struct judge_weight_terms narrow;
     int32_t framed;
 };
@@ -109,7 +109,7 @@ struct judge_room {
     float *sizes[JUDGE_SIZES]; /* [ROWS][pitch_p]: of weights, errors, fixed, variances */
     float *loose;              /* where the last of these come to lie: bounds of the tile's scores */
     uint32_t *most;            /* [2][warps] */
-    void *keys, *values;       /* tiles, rows pitch_q and pitch_v apart; elements of 32 bits share the room */
+    void *keys, *values;       /* tiles, rows pitch_k and pitch_v apart; elements of 32 bits share the room */
     int pitch_q, pitch_p, pitch_k, pitch_v;
 };
 
@@ -121,7 +121,7 @@ template <int DIM> static __device__ constexpr int judge_dim(int n)
 
 template <int DIM> static __device__ struct judge_room judge_room_at(double *at, const struct judge_numbers *n)
 {
-    const int W = n->bc, bytes = DIM > 0 ? 2 : n->element_bytes;
+    const int W = n->bc, bytes = DIM > 0 ? 2 : 4;
     struct judge_room x = {};
     static_assert(sizeof(struct judge_kept_row) + sizeof(struct judge_now) <= JUDGE_KEPT_BYTES, "work.h has it");
     x.pitch_q = judge_pitch_q(judge_dim<DIM>(n->head_dim));
@@ -230,22 +230,6 @@ template <int WARPS> static __device__ double judge_block_largest(const uint32_t
     const unsigned lane = threadIdx.x % LANES;
     const uint32_t most = __reduce_max_sync(0xffffffffu, lane < WARPS ? room[lane] : 0);
     return (double)format_f32_of(min(most, 0x7F800000u));
-}
-
-/* As vector_sum() of base/vector.h adds: four at a time, then what is left. */
-static __device__ double judge_sum(const double *x, int n)
-{
-    double sum[4] = {0, 0, 0, 0}, rest = 0;
-    int i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int j = 0; j < 4; j++)
-            sum[j] += x[i + j];
-    for (; i < n; i++)
-        rest += x[i];
-    double all = 0;
-    for (int j = 0; j < 4; j++)
-        all += sum[j];
-    return all + rest;
 }
 
 /* Where a tile of K or V comes to lie: rows and elements beyond those that there are become 0. */
@@ -358,8 +342,9 @@ static __device__ double judge_most(const struct judge_input &input, const ELEME
     return input_size(&input.terms, x, loose);
 }
 
-/* The unit of an operand's magnitudes: a power of two at the largest one of the first tile, which is there; 1 where
-   that is 0. By all threads, between barriers. */
+/* The unit of an operand's magnitudes: a power of two at the largest finite one of a tile, which is there; 0 where that
+   is 0. What 1 / unit is lifted by stays f32. By all threads, between barriers. */
+#define JUDGE_UNIT_LEAST 0x1p-100
 template <class ELEMENT>
 static __device__ double judge_tile_unit(const struct judge_numbers &n, const struct judge_arrays &work, int operand,
                                          int first, int cols, int dim, const ELEMENT *tile, int pitch, uint32_t *room)
@@ -369,15 +354,20 @@ static __device__ double judge_tile_unit(const struct judge_numbers &n, const st
     for (int i = threadIdx.x; !ELEMENT::UNIT && i < cols * dim; i += JUDGE_ROW_THREADS) {
         const int r = i / dim, d = i % dim;
         const ELEMENT *row = tile + r * pitch;
-        most =
-            judge_largest(most, (float)judge_most(input, row, d, judge_taken(work.scales, input, row, first + r, d)));
+        const float size = (float)judge_most(input, row, d, judge_taken(work.scales, input, row, first + r, d));
+        most = size <= FLT_MAX ? judge_largest(most, size) : most;
     }
     if (ELEMENT::UNIT)
         return 1;
     judge_put_largest(most, room);
     __syncthreads();
     const double largest = judge_block_largest<WARPS_OF_ROWS>(room);
-    return largest > 0 ? judge_unit(largest) : 1;
+    return largest > 0 ? fmax(judge_unit(largest), JUDGE_UNIT_LEAST) : 0;
+}
+
+static __device__ double judge_unit_or(double unit)
+{
+    return unit > 0 ? unit : 1;
 }
 
 #endif

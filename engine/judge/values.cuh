@@ -23,6 +23,14 @@ static __device__ struct judge_element judge_element_of(const struct judge_runni
     return u;
 }
 
+static __device__ void judge_rescale(struct judge_running *x, float by)
+{
+    x->error *= by;
+    x->likely *= by;
+    x->variance *= by * by;
+    x->cut *= by;
+}
+
 /* The formulas' numbers that are the same for all rows. */
 struct judge_shares {
     float relative, systematic, variance, cut, terms;
@@ -49,7 +57,7 @@ template <class ELEMENT> static __device__ float judge_at_least(float x, bool ze
 template <class ELEMENT, int DIM, bool MORE>
 static __device__ void judge_values(const struct judge_numbers &n, const double *scales, const struct judge_room &room,
                                     int d, int key, int cols, double times, double per_unit,
-                                    struct judge_running (&u)[4], float *top)
+                                    struct judge_running (&u)[4], float *top, bool *open)
 {
     enum { ARRAYS = MORE ? JUDGE_SIZES + 1 : JUDGE_SIZES, KINDS = MORE ? 3 : 2 };
     const int upper = threadIdx.x % LANES / 4, pitch = room.pitch_v, whole = judge_whole(cols);
@@ -94,6 +102,7 @@ static __device__ void judge_values(const struct judge_numbers &n, const double 
     for (int k = threadIdx.x % 4; !JUDGE_HAS_F64_CORES && k < whole; k += 4)
         most = fmaxf(most, factor(k, 0, upper).size[0]);
     *top = fmaxf(*top, most * (float)times);
+    *open |= !(most <= (float)JUDGE_V_MOST);
     const struct judge_shares share = judge_shares_of(n);
     const float to_units = (float)(per_unit * JUDGE_LIFT);
 #pragma unroll

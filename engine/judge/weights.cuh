@@ -4,14 +4,21 @@
 
 #include "engine/judge/merge.cuh"
 
-/* The row's state meets a maximum: reference_tile() and step_decay(). By one thread: it is rare. */
-static __device__ __noinline__ void judge_frame(const struct judge_numbers &n, double max, double start,
+/* The row's state meets a larger key than those before: reference_tile() and step_decay(). top: the key's score,
+   natural. By one thread: it is rare. */
+static __device__ __noinline__ void judge_frame(const struct judge_numbers &n, double top, double start,
                                                 struct judge_kept_row *s)
 {
     const struct exponential *e = &n.exponential;
-    const double frame = fmax(max, start), folds = exponential_folds(e, frame);
+    const double max = fmax(s->max, top), frame = fmax(max, start), folds = exponential_folds(e, frame);
+    const double below = top == -(double)INFINITY ? 0 : fmin((max - top) * 0x1.71547652b82fep0, 900.0);
+    const double scale = format_f64_of((uint64_t)(1023 + (int)below) << 52);
     step_decay(e, s->max, max, s->frame, frame, &s->decay, &s->decay_error);
     step_decay(e, max, max, frame, frame, &s->still, &s->still_error);
+    s->bin_ratio = scale / s->bin_scale * (s->decay + s->decay_error);
+    s->per_bin *= scale / s->bin_scale;
+    s->bin_scale = scale;
+    s->largest = top;
     s->max = max;
     s->frame = frame;
     const double shift = max == -INFINITY ? 1 : exp_lane(fmax(max - frame, -FRAME_ABOVE));
@@ -60,7 +67,7 @@ struct judge_seen {
 };
 
 /* Scores that the row does not see become -inf. Returns how many of this thread's it sees; *above: whether one is above
-   the maximum. */
+   those before, `max`. */
 static __device__ int judge_see_scores(const struct judge_numbers &n, const struct judge_seen &seen, int cols,
                                        double max, double *score, float *loose, struct judge_share *s, bool *above)
 {
@@ -72,7 +79,7 @@ static __device__ int judge_see_scores(const struct judge_numbers &n, const stru
         for (int col = lane; col < cols; col += ROW_LANES) {
             const double x = score[col];
             const bool hidden = n.bias_terms && x == -(double)INFINITY; /* by a bias */
-            s->open |= !hidden && !(fabs(x) <= DBL_MAX);
+            s->open |= !hidden && (!(fabs(x) <= DBL_MAX) || !(loose[col] >= 0));
             *above |= x * n.natural > max;
             s->max_bound = fmaxf(s->max_bound, loose[col]);
             keys += !hidden;
@@ -89,7 +96,7 @@ static __device__ int judge_see_scores(const struct judge_numbers &n, const stru
             loose[col] = 0;
         }
         there = there && !(n.bias_terms && x == -(double)INFINITY);
-        s->open |= there && !(fabs(x) <= DBL_MAX);
+        s->open |= there && (!(fabs(x) <= DBL_MAX) || !(loose[col] >= 0));
         *above |= x * n.natural > max;
         s->max_bound = fmaxf(s->max_bound, loose[col]);
         keys += there;
@@ -129,14 +136,15 @@ static __device__ struct judge_weight judge_weight_of(const struct judge_numbers
                                                       float loose, double argument, double w)
 {
     struct judge_weight x;
-    const float natural = loose * t.natural, from_top = fabsf((float)argument);
-    const float of_score = fmaf(t.convert, fabsf((float)(score * n.natural)), natural);
+    const bool hidden = argument == -(double)INFINITY;
+    const float natural = loose * t.natural, from_top = hidden ? 0 : fabsf((float)argument);
+    const float of_score = hidden ? 0 : fmaf(t.convert, fabsf((float)(score * n.natural)), natural);
     const float off = of_score + fmaf(t.by_distance, from_top + t.beyond + of_score, t.always);
     x.size = (float)(w * JUDGE_LIFT);
     x.error = fminf(x.size * fmaf(off, off, off), t.limit) + t.tiny;
     if (!(off <= 1)) /* rare */
         x.error = fminf(judge_far(argument + (double)off), t.limit) + t.tiny;
-    if (argument == -(double)INFINITY)
+    if (hidden)
         x.size = x.error = 0;
     const float all = x.size + x.error, rounded = all > 0 ? fmaf(share.unit, all, t.half_tiny) : 0;
     x.taken = x.error + rounded;
@@ -171,26 +179,25 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     uint32_t *bins = room.bins + row * 2 * LIKELY_BINS;
     struct judge_kept_row *kept = room.kept + row;
     bool above = !kept->framed;
-    const int mine = judge_see_scores(n, seen, cols, kept->max, weight, loose, s, &above);
+    const int mine = judge_see_scores(n, seen, cols, kept->largest, weight, loose, s, &above);
     const unsigned of_row = ((1u << ROW_LANES) - 1) << (threadIdx.x % LANES / ROW_LANES * ROW_LANES);
     above = (__ballot_sync(0xffffffffu, above) & of_row) != 0;
     if (__any_sync(0xffffffffu, above)) {
         double top = -INFINITY;
         for (int col = lane; col < cols; col += ROW_LANES)
             top = fmax(top, weight[col]);
-        top = fmax(kept->max, judge_row_most<ROW_LANES>(top) * n.natural);
+        top = fmax(kept->largest, judge_row_most<ROW_LANES>(top) * n.natural);
         __syncwarp();
         if (above && lane == 0)
             judge_frame(n, top, start, kept);
         __syncwarp();
     }
     const double decay = above ? kept->decay : kept->still, decay_error = above ? kept->decay_error : kept->still_error;
-    const double most_decay = decay + decay_error;
-    const double per_bin = decay != 1 ? kept->per_bin : kept->per_bin * kept->per_still;
+    const double most_decay = decay + decay_error, per_bin = above ? kept->per_bin : kept->per_bin * kept->per_still;
     const int bin_bits = judge_bin_bits(s->keys);
-    if (n.likely && decay != 1)
+    if (n.likely && above)
         for (int i = lane; i < LIKELY_BINS; i += ROW_LANES) {
-            const double less = judge_bin_sum(bins + i, bin_bits) * most_decay;
+            const double less = judge_bin_sum(bins + i, bin_bits) * kept->bin_ratio;
             bins[i] = bins[i + LIKELY_BINS] = 0;
             judge_bin_add(bins + i, less, 1, bin_bits);
         }
@@ -201,10 +208,9 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     float errors = 0, l = 0, l_variance = 0, squares = 0;
 #pragma unroll 1
     for (int col = lane; col < judge_whole(cols); col += ROW_LANES) {
-        const double x = weight[col], argument = x * n.natural - kept_max;
-        const bool hidden = x == -(double)INFINITY;
-        double w = exp_lane(argument);
-        w = hidden ? 0 : w;
+        const double x = weight[col];
+        const bool hidden = x == -(double)INFINITY; /* while there is no maximum, the difference is no number */
+        const double argument = hidden ? x : x * n.natural - kept_max, w = hidden ? 0 : exp_lane(argument);
         const struct judge_weight of = judge_weight_of(n, kept->narrow, share, x, loose[col], argument, w);
         s->open |= !(w <= DBL_MAX) || !(of.error <= FLT_MAX);
         errors += of.error;
@@ -225,7 +231,7 @@ static __device__ void judge_weights(const struct judge_numbers &n, const struct
     __syncwarp();
     for (int flip = ROW_LANES / 2; flip > 0; flip /= 2)
         errors += __shfl_xor_sync(0xffffffffu, errors, flip);
-    const double sum_e = (double)errors * (JUDGE_ROUNDED * JUDGE_ROUNDED / JUDGE_LIFT),
+    const double sum_e = (double)errors * ((JUDGE_ROUNDED + (cols / ROW_LANES + 6) * BOUND_U) / JUDGE_LIFT),
                  sum_w = judge_weight_sum(weight, cols), before = kept->sum, sum = decay * before + sum_w,
                  moved = decay_error * before + sum_e;
     int keys = mine;

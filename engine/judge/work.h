@@ -14,7 +14,7 @@ enum {
     JUDGE_VERSION = 6,
     JUDGE_ROWS = 16,
     JUDGE_ROW_THREADS = 256 /* of a block that judges O and LSE */,
-    JUDGE_KEPT_BYTES = 200 /* a row's judge_kept_row and judge_now */,
+    JUDGE_KEPT_BYTES = 224 /* a row's judge_kept_row and judge_now */,
     JUDGE_COLUMNS = JUDGE_ROW_THREADS / 32 * 8 /* of U that such a block has at a time */,
     JUDGE_SIZES = 4 /* of a tile's weights: themselves, errors, and of long rows two more */,
     JUDGE_STAGE_THREADS = 256 /* the same of captured stages */
@@ -23,7 +23,7 @@ enum {
 /* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its sums of magnitudes are of tf32
    (scores.cuh), and what weights and U err by is f32 (weights.cuh, values.cuh): up to 0.5 % larger than the CPU's, and no
    smaller but for what underflow costs the CPU's own sums. Where errors are small beside what they are of, bounds are
-   wider by this share at most. */
+   wider by this share at most, and in rows of so many kv tiles that they count (5 2^-24 each) by that more. */
 #define JUDGE_WIDER 0.005
 
 /* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What
@@ -170,8 +170,7 @@ HOST_AND_DEVICE static inline int judge_pitch_v(int n)
 {
     return judge_whole(n) + 8;
 }
-/* Shared memory of a block that judges O and LSE: two of them have room where elements of 16 bits are no more than 128
-   a row. */
+/* Shared memory of a block that judges O and LSE: in most cases two of them have room. */
 static inline size_t judge_room_bytes(const struct judge_numbers *n)
 {
     const size_t Q = (size_t)judge_pitch_q(n->head_dim), P = (size_t)judge_pitch_q(n->bc), rows = JUDGE_ROWS,

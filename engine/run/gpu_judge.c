@@ -223,6 +223,17 @@ static void fill_common(const struct oracle_case *c, struct judge_work *w)
             w->code[m][code] = (float)values_code(of[m]->dtype, (uint8_t)code);
 }
 
+/* One launch judges all heads: where one of them needs more than K and V as they come, as by a slope that is not 0, all
+   have f32. */
+static void same_elements(struct judge_numbers *numbers, int64_t n)
+{
+    int32_t bytes = 2;
+    for (int64_t i = 0; i < n; i++)
+        bytes = numbers[i].element_bytes > bytes ? numbers[i].element_bytes : bytes;
+    for (int64_t i = 0; i < n; i++)
+        numbers[i].element_bytes = bytes;
+}
+
 static int fill_work(const struct trace *t, const int32_t *types, int32_t (*places)[3], int64_t n,
                      const struct gpu_work *job)
 {
@@ -279,6 +290,7 @@ static int fill_work(const struct trace *t, const int32_t *types, int32_t (*plac
         value += (int64_t)c.in_q.rows * (c.head_dim_v + 1);
     }
     slot_case_free(&head.c);
+    same_elements(gpu_work_part(job, w->numbers), w->n_numbers);
     for (int i = 0; i < 2 && w->turned_bytes[0]; i++)
         memcpy(gpu_work_part(job, w->turned[i]), trace_turned(t, "qk"[i]), (size_t)w->turned_bytes[i]);
     qsort_r(blocks, (size_t)block, sizeof *blocks, by_length, (void *)(uintptr_t)job);

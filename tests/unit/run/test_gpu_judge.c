@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define DIR "build/test-gpu-judge"
@@ -89,14 +90,14 @@ static void inputs_alone(struct slot_case *c)
     c->c.n_visited = 0;
 }
 
-/* Every q tile of a run, bit for bit; with the verdicts and the noise. declare, which may be NULL: what the kernel is
-   taken to have said besides. */
-static void expect_same_declared(const char *kernel, const char *const *keys, int64_t bad,
-                                 void (*declare)(struct asc_conventions *conventions))
+/* Every q tile of a run, bit for bit; with the verdicts and the noise. change, which may be NULL: what the kernel is
+   taken to have said or read besides. */
+static void expect_same_changed(const char *kernel, const char *const *keys, int64_t bad,
+                                void (*change)(struct trace *t))
 {
     struct session *s = judge_program_run(kernel, keys);
-    if (declare)
-        declare(&s->run.trace->conventions);
+    if (change)
+        change(s->run.trace);
     const struct trace *t = s->run.trace;
     const struct asc_problem *p = &t->problem;
     const int q_tiles = t->layout.q_tiles, n = p->batch * p->heads * q_tiles;
@@ -157,7 +158,16 @@ static void expect_same_declared(const char *kernel, const char *const *keys, in
 
 static void expect_same(const char *kernel, const char *const *keys, int64_t bad)
 {
-    expect_same_declared(kernel, keys, bad, NULL);
+    expect_same_changed(kernel, keys, bad, NULL);
+}
+
+/* An input of a run, to be changed: its memory is what attnscope-judge maps. */
+static void *part_of(const struct trace *t, char which)
+{
+    enum dtype type;
+    unsigned char *at = mmap(NULL, t->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+    assert_true(at != MAP_FAILED);
+    return at + ((const unsigned char *)trace_tensor(t, which, &type) - t->bytes);
 }
 
 /* Sequences of their own lengths and pages, shared kv heads, a causal mask with a window, tails of both tiles. */
@@ -211,9 +221,9 @@ static void test_bits_of_a_mask(void **state)
                 0);
 }
 
-static void capped_later(struct asc_conventions *conventions)
+static void capped_later(struct trace *t)
 {
-    conventions->s_at = ASC_S_DOT;
+    t->conventions.s_at = ASC_S_DOT;
 }
 
 /* A soft cap, ALiBi, a bias of each head and a sink behind the last tile; S captured behind them, and before. */
@@ -242,7 +252,7 @@ static void test_bits_of_terms(void **state)
                                        "bottom-right",
                                        NULL};
     expect_same("tests/terms/sink_end.cu", keys, 0);
-    expect_same_declared("tests/terms/sink_end.cu", keys, 0, capped_later);
+    expect_same_changed("tests/terms/sink_end.cu", keys, 0, capped_later);
 }
 
 /* Likely bounds behind a sink and with a bias, where nothing is known of the noise. */
@@ -312,32 +322,32 @@ static void test_bits_of_rope(void **state)
                 0);
 }
 
-static void fold_scale(struct asc_conventions *conventions)
+static void fold_scale(struct trace *t)
 {
-    conventions->q_fold = ASC_FOLD_SCALE;
+    t->conventions.q_fold = ASC_FOLD_SCALE;
 }
 
-static void fold_log2(struct asc_conventions *conventions)
+static void fold_log2(struct trace *t)
 {
-    conventions->q_fold = ASC_FOLD_LOG2;
-    conventions->s_at = ASC_S_DOT;
+    t->conventions.q_fold = ASC_FOLD_LOG2;
+    t->conventions.s_at = ASC_S_DOT;
 }
 
 /* A factor folded into Q, also of rows that RoPE has turned, and before a cap. */
 static void test_bits_of_a_folded_factor(void **state)
 {
     (void)state;
-    expect_same_declared("kernels/v2b_scalar.cu",
-                         (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64", NULL},
-                         0, fold_scale);
-    expect_same_declared("kernels/rope.cu",
-                         (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64",
-                                               "shape.rope", "half", NULL},
-                         0, fold_scale);
-    expect_same_declared("tests/terms/sink_end.cu",
-                         (const char *const[]){"shape.q_len", "20", "shape.kv_len", "70", "shape.head_dim", "64",
-                                               "shape.softcap", "2", "shape.alibi", "yes", NULL},
-                         0, fold_log2);
+    expect_same_changed("kernels/v2b_scalar.cu",
+                        (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64", NULL},
+                        0, fold_scale);
+    expect_same_changed("kernels/rope.cu",
+                        (const char *const[]){"shape.q_len", "40", "shape.kv_len", "70", "shape.head_dim", "64",
+                                              "shape.rope", "half", NULL},
+                        0, fold_scale);
+    expect_same_changed("tests/terms/sink_end.cu",
+                        (const char *const[]){"shape.q_len", "20", "shape.kv_len", "70", "shape.head_dim", "64",
+                                              "shape.softcap", "2", "shape.alibi", "yes", NULL},
+                        0, fold_log2);
 }
 
 /* Codes that become values before a product: of heads, of blocks of rows, of parts of rows; of 4 bits too. */
@@ -417,6 +427,100 @@ static void test_bits_of_small_weights(void **state)
                                           "shape.dtype", types[i], "fill.kind", "large-logits", "fill.v.kind",
                                           "one-hot", NULL},
                     0);
+}
+
+/* Kernels that take K and V of 16 bits: of both types and lengths of rows, short ones, and long ones with a window. */
+static void test_bits_of_16_bits(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f16", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        expect_same("kernels/v2b_scalar.cu",
+                    (const char *const[]){"shape.heads", "2", "shape.q_len", "70", "shape.kv_len", "150",
+                                          "shape.head_dim", "128", "shape.dtype", types[i], "shape.causal",
+                                          "bottom-right", NULL},
+                    0);
+        expect_same("kernels/rope.cu",
+                    (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4200", "shape.head_dim", "64",
+                                          "shape.dtype", types[i], "shape.causal", "bottom-right", "shape.window",
+                                          "4150,0", NULL},
+                    0);
+    }
+}
+
+static void hidden_key(struct trace *t)
+{
+    uint16_t *k = part_of(t, 'k');
+    k[30 * 64 + 5] = 0x7F80; /* inf */
+    k[31 * 64 + 6] = 0x7FC0; /* NaN */
+}
+
+/* No row sees keys 30 and 31, whose numbers are none. */
+static void test_bits_of_a_hidden_infinity(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"shape.q_len", "16",          "shape.kv_len", "40",           "shape.head_dim",
+                                       "64",          "shape.dtype", "bf16",         "shape.causal", "top-left",
+                                       NULL};
+    expect_same_changed("kernels/v2b_scalar.cu", keys, 0, hidden_key);
+    expect_same_changed("kernels/rope.cu", keys, 0, hidden_key);
+}
+
+static void flat_first_head(struct trace *t)
+{
+    ((float *)part_of(t, 'a'))[0] = 0;
+}
+
+static void flat_second_head(struct trace *t)
+{
+    ((float *)part_of(t, 'a'))[1] = 0;
+}
+
+/* A slope of 0 is no bias, in one head alone. O is not that of such slopes. */
+static void test_bits_of_a_flat_head(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "shape.heads", "2",           "shape.q_len", "20",          "shape.kv_len", "70", "shape.head_dim",
+        "64",          "shape.alibi", "yes",         "shape.dtype", "f16",          NULL};
+    expect_same_changed("tests/terms/sink_end.cu", keys, 1, flat_first_head);
+    expect_same_changed("tests/terms/sink_end.cu", keys, 1, flat_second_head);
+}
+
+static void large_sinks(struct trace *t)
+{
+    float *sink = part_of(t, 's');
+    sink[0] = 16;
+    sink[1] = 30;
+}
+
+/* Sinks that leave nothing but 2^-20 and less to the keys of long rows. O is not that of such sinks. */
+static void test_bits_below_a_sink(void **state)
+{
+    (void)state;
+    expect_same_changed("tests/terms/sink_start.cu",
+                        (const char *const[]){"shape.heads", "2", "shape.q_len", "20", "shape.kv_len", "4100",
+                                              "shape.head_dim", "64", "shape.sink", "yes", "shape.causal", "none",
+                                              NULL},
+                        1, large_sinks);
+}
+
+static void zeros_first(struct trace *t)
+{
+    memset(part_of(t, 'k'), 0, 64 * 64 * sizeof(uint16_t));
+    memset(part_of(t, 'v'), 0, 64 * 64 * sizeof(uint16_t));
+    uint16_t *v = part_of(t, 'v');
+    for (int i = 64 * 64; i < 200 * 64; i++)
+        v[i] = (uint16_t)((v[i] & 0x807Fu) | (127u - 70u) << 7); /* about 2^-70 */
+}
+
+/* Units are those of the first tile that has any. O is not that of such inputs. */
+static void test_bits_behind_zeros(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"shape.q_len", "20",          "shape.kv_len", "200", "shape.head_dim",
+                                       "64",          "shape.dtype", "bf16",         NULL};
+    expect_same_changed("kernels/v2b_scalar.cu", keys, 1, zeros_first);
 }
 
 /* A mistake in a kernel of each kind: both see the same elements off. */
@@ -561,6 +665,11 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_bits_of_long_splits),
                                        cmocka_unit_test(test_bits_of_other_widths),
                                        cmocka_unit_test(test_bits_of_small_weights),
+                                       cmocka_unit_test(test_bits_of_16_bits),
+                                       cmocka_unit_test(test_bits_of_a_hidden_infinity),
+                                       cmocka_unit_test(test_bits_of_a_flat_head),
+                                       cmocka_unit_test(test_bits_below_a_sink),
+                                       cmocka_unit_test(test_bits_behind_zeros),
                                        cmocka_unit_test(test_mistakes),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
