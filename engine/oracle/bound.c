@@ -43,6 +43,8 @@ double bound_round(enum dtype t, double x)
         return formula_round(x, 11, -14, 65504);
     if (t == DTYPE_BF16)
         return formula_round(x, 8, -126, 0x1.FEp127);
+    if (t == DTYPE_E4M3 && isfinite(x))
+        return fmin(fmax(formula_round(x, 4, -6, 448), -448), 448);
     dtype_store(t, &room, 0, x);
     return dtype_load(t, &room, 0);
 }

@@ -42,10 +42,12 @@ static void round_trips_are_those_of_the_codes(void **state)
 static void rows_are_rounded_as_numbers_are(void **state)
 {
     (void)state;
-    static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2};
-    static const double edges[] = {0,        -0.0,     1,          65504, 65519, 65520,  -70000, 0x1p-14,  0x1.ffcp-15,
-                                   0x1p-24,  0x1p-25,  0x1.8p-25,  3e-45, 1e39,  -1e308, 5e-324, 0x1p-126, 0x1.fcp-127,
-                                   0x1p-133, 0x1p-134, 0x1.8p-134, 448,   464,   465,    NAN,    INFINITY, -INFINITY};
+    static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16, DTYPE_E4M3, DTYPE_E5M2, DTYPE_E2M1, DTYPE_F32};
+    static const double edges[] = {0,           -0.0,        1,        65504,     65519,      65520,    -70000, 0x1p-14,
+                                   0x1.ffcp-15, 0x1p-24,     0x1p-25,  0x1.8p-25, 3e-45,      1e39,     -1e308, 5e-324,
+                                   0x1p-126,    0x1.fcp-127, 0x1p-133, 0x1p-134,  0x1.8p-134, 448,      464,    465,
+                                   4.6e5,       -472,        0x1p-10,  0x1.8p-10, 6,          7,        0.25,   0.75,
+                                   57344,       61440,       61441,    NAN,       INFINITY,   -INFINITY};
     enum { EDGES = sizeof edges / sizeof *edges, N = 20000 };
     static double x[N], row[N];
     uint64_t bits = 1;
@@ -56,6 +58,13 @@ static void rows_are_rounded_as_numbers_are(void **state)
         x[i] = i < EDGES ? edges[i] : i % 3 ? any : format_f64_of(format_f64_bits(any) & ~UINT64_C(0) << (40 + i % 7));
     }
     for (size_t t = 0; t < sizeof narrow / sizeof *narrow; t++) {
+        for (int i = 0; i < N; i++) {
+            uint32_t room = 0;
+            dtype_store(narrow[t], &room, 0, x[i]);
+            const double stored = dtype_load(narrow[t], &room, 0), round = bound_round(narrow[t], x[i]);
+            if (isnan(stored) ? !isnan(round) : format_f64_bits(stored) != format_f64_bits(round))
+                fail_msg("type %d: %a is rounded to %a, stored as %a", (int)narrow[t], x[i], round, stored);
+        }
         bound_round_row(narrow[t], x, N, row);
         for (int i = 0; i < N; i++) {
             const double want = isfinite(x[i]) ? bound_round_unlimited(narrow[t], x[i]) : x[i];
