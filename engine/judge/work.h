@@ -21,9 +21,9 @@ enum {
 };
 
 /* Of O and LSE the judge expects what the CPU does, bit for bit but for logarithms. Its sums of magnitudes are of tf32
-   (scores.cuh), and what weights and U err by is f32 (weights.cuh, values.cuh): up to 0.5 % larger than the CPU's, and no
-   smaller but for what underflow costs the CPU's own sums. Where errors are small beside what they are of, bounds are
-   wider by this share at most, and in rows of so many kv tiles that they count (5 2^-24 each) by that more. */
+   (scores.cuh), and what weights and U err by is f32 (weights.cuh, values.cuh): up to 0.5 % larger than the CPU's, and
+   no smaller but for what underflow costs the CPU's own sums. Where errors are small beside what they are of, bounds
+   are wider by this share at most, and in rows of so many kv tiles that they count (5 2^-24 each) by that more. */
 #define JUDGE_WIDER 0.005
 
 /* Of a run whose stages were captured: each of them against what its own operands give and against the reference. What

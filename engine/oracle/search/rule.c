@@ -67,7 +67,8 @@ static void draw(struct weighing *w, const struct sample_tile *t, size_t i, doub
 {
     const bool usual = is_usual(t->got[i]);
     const uint64_t drawn = w->tried[0] + w->tried[1];
-    const size_t other = (size_t)(evidence_mix(drawn * UINT64_C(0x9E3779B97F4A7C15) + i) % sample_cells(t));
+    const size_t n = sample_cells(t);
+    const size_t other = n > 0 ? (size_t)(evidence_mix(drawn * UINT64_C(0x9E3779B97F4A7C15) + i) % n) : i;
     if (drawn >= DRAWS_MOST || other == i || t->cell[other] >= CELL_EXPLAINED)
         return;
     w->tried[usual]++;
@@ -94,10 +95,10 @@ static double bits_of_element(const struct sample_tile *t, size_t i, double boun
 static uint8_t label_of(uint8_t cell, int unknown, int given, int told)
 {
     const int wrong = cell == CELL_WRONG, silent = (cell >= CELL_SILENT) | unknown;
-    return (uint8_t)(silent                    ? LABEL_SILENT
-                     : wrong & !given          ? LABEL_OUT
-                     : (wrong == given) & told ? (wrong ? LABEL_IN : LABEL_OUT)
-                                               : LABEL_SILENT);
+    return (uint8_t)(silent                      ? LABEL_SILENT
+                     : (wrong & !given)          ? LABEL_OUT
+                     : ((wrong == given) & told) ? (wrong ? LABEL_IN : LABEL_OUT)
+                                                 : LABEL_SILENT);
 }
 
 /* Of captured f32, which is the type of arithmetic, and of rules that give numbers: gives() and tells() without their
@@ -116,7 +117,7 @@ VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *wa
                   apart = ((low > right[i]) == (high > right[i])) & !(fabs(low - right[i]) <= open[i]) &
                           !(fabs(high - right[i]) <= open[i]),
                   other = (want[i] < right[i]) | (want[i] > right[i]),
-                  told = finite & (fabs(right[i]) <= DBL_MAX) ? apart : other;
+                  told = (finite & (fabs(right[i]) <= DBL_MAX)) ? apart : other;
         labels[i] = label_of(cell[i], (want[i] != want[i]) & (bound[i] == INFINITY), given, told);
         beyond |= (fabs(want[i]) + bound[i] > FLT_MAX / 2) & (bound[i] < INFINITY);
     }

@@ -507,10 +507,11 @@ static void test_bits_below_a_sink(void **state)
 
 static void zeros_first(struct trace *t)
 {
-    memset(part_of(t, 'k'), 0, 64 * 64 * sizeof(uint16_t));
-    memset(part_of(t, 'v'), 0, 64 * 64 * sizeof(uint16_t));
+    const size_t tile = 64 * (size_t)64, keys = 200 * (size_t)64;
     uint16_t *v = part_of(t, 'v');
-    for (int i = 64 * 64; i < 200 * 64; i++)
+    memset(part_of(t, 'k'), 0, tile * sizeof *v);
+    memset(v, 0, tile * sizeof *v);
+    for (size_t i = tile; i < keys; i++)
         v[i] = (uint16_t)((v[i] & 0x807Fu) | (127u - 70u) << 7); /* about 2^-70 */
 }
 
