@@ -20,9 +20,9 @@ struct shape {
     int packed; /* B is in panels */
 };
 
-/* A line of columns from col on, for rows from `first` on, depth steps from `from` on. */
+/* A line of columns from col on, or two (`cols` of each), for rows from `first` on, depth steps from `from` on. */
 struct panel {
-    int col, cols, first, rows, from, depth;
+    int col, cols, lines, first, rows, from, depth;
     const void *next; /* what is taken behind it, which may come from afar; NULL: not known */
 };
 
