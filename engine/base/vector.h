@@ -17,6 +17,7 @@
 
 enum { LANES = 4 };
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double))));
+typedef uint64_t lanes_u64 __attribute__((vector_size(LANES * sizeof(uint64_t))));
 typedef int64_t lanes_i64 __attribute__((vector_size(LANES * sizeof(int64_t)))); /* a comparison: -1 true, 0 false */
 
 #define LANES_LOAD(x) (*(const struct lanes_unaligned *)(x)).v
@@ -106,6 +107,15 @@ static inline bool lanes_any(const lanes_i64 *x)
     for (int i = 0; i < LANES; i++)
         any |= (*x)[i];
     return any != 0;
+}
+
+/* Whether the first bit of any is set: that of a number below 0, or of a difference that is. */
+static inline bool lanes_any_sign(const lanes_u64 *x)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < LANES; i++)
+        any |= (*x)[i];
+    return any >> 63;
 }
 
 #endif

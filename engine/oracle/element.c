@@ -1,5 +1,6 @@
 #include "engine/oracle/element.h"
 
+#include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include <float.h>
@@ -204,7 +205,9 @@ static inline void raise_worst(const double *got, const double *want, const doub
 }
 
 /* How many rows, from `row` on, are quiet, in *sum the signed errors of each as is_quiet() sums them; ABREAST at a
-   time. Few rows hold something worse than was seen before: these are gone through once more, while they are near. */
+   time. Few rows hold something worse than was seen before: these are gone through once more, while they are near.
+   Bits of numbers that are not negative are ordered as the numbers are, NaNs above all: signs of differences tell, and
+   cost less than comparisons. What has a negative bound, -0 or a NaN, is left to others. */
 VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const double *bound, int row, int rows,
                                    int cols, double *sum, struct worst *worst)
 {
@@ -217,11 +220,12 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
     }
     if (cols % LANES != 0)
         return row;
+    const uint64_t largest = format_f64_bits(FLT_MAX);
     for (; row + ABREAST <= rows; row += ABREAST) {
         const size_t first = (size_t)row * (size_t)cols;
         lanes_f64 sums[ABREAST] = {{0}};
-        lanes_i64 quiet = {-1, -1, -1, -1};
-        lanes_i64 high = {0};
+        lanes_u64 loud = {0};
+        lanes_u64 high = {0};
         const double most = worst->ratio;
         for (int i = 0; i < cols; i += LANES) {
             _Pragma("GCC unroll 4") for (int r = 0; r < ABREAST; r++)
@@ -230,14 +234,13 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
                 const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
                 const lanes_f64 size = LANES_SIZE(error);
                 sums[r] += error;
-                quiet &= (size <= limit) & (limit <= FLT_MAX);
-                high |= size > most * limit;
+                loud |= (lanes_u64)limit | ((lanes_u64)limit - (lanes_u64)size) | (largest - (lanes_u64)limit);
+                high |= (lanes_u64)(most * limit - size);
             }
         }
-        quiet = ~quiet;
-        if (lanes_any(&quiet))
+        if (lanes_any_sign(&loud))
             return row;
-        for (int i = 0; lanes_any(&high) && i < ABREAST * cols; i += LANES) {
+        for (int i = 0; lanes_any_sign(&high) && i < ABREAST * cols; i += LANES) {
             const size_t at = first + (size_t)i;
             const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
             const lanes_i64 worse = LANES_SIZE(error) > worst->ratio * limit;

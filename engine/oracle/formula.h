@@ -163,6 +163,12 @@ FORMULA double exponential_most(const struct exponential *e, double folded)
 /* A relative uncertainty beyond which nothing is said: finite, so that sums with it stay numbers. */
 #define FRAME_LOST 1e100
 
+/* exp_lane(x), which is 1 where x is 0: as it is in most tiles, whose maximum is the one before. */
+FORMULA double exp_step(double x)
+{
+    return x == 0 ? 1 : exp_lane(x);
+}
+
 /* From the sums so far into the frame of this tile's maximum. The alpha of this run goes from frame to frame; its
    underflow is seen from the frame of max. */
 FORMULA void step_decay(const struct exponential *e, double max_prev, double max, double frame_prev, double frame,
@@ -172,10 +178,10 @@ FORMULA void step_decay(const struct exponential *e, double max_prev, double max
     *error = 0;
     if (max_prev == -INFINITY)
         return;
-    *decay = exp_lane(max_prev - max);
+    *decay = exp_step(max_prev - max);
     *error = bound_exp_moved(*decay, 1, max_prev - max,
                              exponential_error(e, frame_prev - frame, exponential_folds(e, frame))) +
-             BOUND_TINY * exp_lane(max_prev - frame_prev - (max - frame));
+             BOUND_TINY * exp_step(max_prev - frame_prev - (max - frame));
 }
 
 /* Weights of a row: exp(score - top) and how far a correct kernel's may lie from them. */

@@ -387,6 +387,7 @@ int judge_case(const struct oracle_case *c, struct judge_scratch *scratch, struc
     memset(out, 0, (size_t)c->kv_tiles * ASC_CHANNELS * sizeof *out);
     if (detail)
         detail->rows = detail->cols = 0;
+    scratch->lean = !detail && !c->fingerprint;
     reference_inputs(c, scratch);
     scratch_tile(scratch, c, 0);
     scratch->exact_q = operand_take(c, scratch, asc_q);

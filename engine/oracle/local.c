@@ -231,7 +231,7 @@ void local_alpha(const struct oracle_case *c, const struct operands *x, struct e
         } else if (!local_alpha_declared(c, x, x->m_prev.value[r], &want)) {
             const double exponent = (x->m_prev.value[r] - m->value[r]) * natural;
             const double loose = (x->m_prev.loose[r] + m->loose[r]) * fabs(natural);
-            want = isfinite(exponent) ? statement(exp_lane(exponent)) : NAN;
+            want = isfinite(exponent) ? statement(exp_step(exponent)) : NAN;
             bound = bound_exp_moved(
                         want, 1, exponent,
                         loose + bound_exp_declared(c, exponent, values_scaled_first(c, m->value[r] * natural))) +

@@ -147,15 +147,16 @@ void reference_s(const struct oracle_case *c, struct judge_scratch *s)
 {
     struct stage *stage = &s->stage[asc_s];
     const size_t n = (size_t)stage->rows * (size_t)stage->cols;
-    if (s->exact_q && s->exact_k) {
-        /* The captured operands are the inputs: local_s has computed this. */
+    /* Where the captured operands are the inputs local_s has computed this. */
+    const bool exact = s->exact_q && s->exact_k;
+    if (exact && !s->lean) {
         memcpy(stage->want[GLOBAL], stage->want[LOCAL], n * sizeof(double));
         memcpy(stage->bound[GLOBAL], stage->bound[LOCAL], n * sizeof(double));
-    } else {
+    } else if (!exact) {
         true_product(c, s);
     }
-    s->reference.s = stage->want[GLOBAL];
-    s->reference.s_bound = stage->bound[GLOBAL];
+    s->reference.s = stage->want[exact ? LOCAL : GLOBAL];
+    s->reference.s_bound = stage->bound[exact ? LOCAL : GLOBAL];
     s->reference.s_natural = values_natural_later(c) ? 1 : values_natural_s(c);
     if (values_natural_later(c) || values_mask_later(c)) {
         local_see_scores(
@@ -268,7 +269,7 @@ static void reference_alpha(const struct oracle_case *c, struct judge_scratch *s
         if (!local_alpha_declared(c, &s->at, from == start * natural ? start : from / natural, &want)) {
             const double x = from - to;
             const double folded = values_scaled_first(c, to);
-            want = exp_lane(x);
+            want = exp_step(x);
             /* A factor of exp(m_prev - m) <= 1, however uncertain both are. */
             bound = fmin(bound_exp_moved(want, 1, x, loose + bound_exp_declared(c, x, folded)),
                          running ? exponential_most(e, folded) : INFINITY) +

@@ -66,16 +66,27 @@ int schedule_cols(const struct oracle_case *c, int kv)
     return (int)clamp(c->kv_len - (int64_t)kv * c->bc, 0, c->bc);
 }
 
-int schedule_visible(const struct oracle_case *c, int r, int kv)
+void schedule_sight(const struct oracle_case *c, int r, int kv, int *hidden, int *visible)
 {
     const struct key_range keys = schedule_range(c, r);
     const int64_t tile = (int64_t)kv * c->bc;
-    const int first = (int)clamp(keys.first - tile, 0, c->bc);
     const uint8_t *mask = mask_of(c, r);
+    int first = (int)clamp(keys.first - tile, 0, c->bc);
     int last = (int)clamp(keys.last - tile, 0, c->bc);
     while (mask && last > first && !mask[tile + last - 1])
         last--;
-    return last;
+    while (mask && first < last && !mask[tile + first])
+        first++;
+    *hidden = first < last ? first : last;
+    *visible = last;
+}
+
+int schedule_visible(const struct oracle_case *c, int r, int kv)
+{
+    int hidden = 0;
+    int visible = 0;
+    schedule_sight(c, r, kv, &hidden, &visible);
+    return visible;
 }
 
 bool schedule_sees(const struct oracle_case *c, int kv)
@@ -88,13 +99,10 @@ bool schedule_sees(const struct oracle_case *c, int kv)
 
 int schedule_hidden(const struct oracle_case *c, int r, int kv)
 {
-    const int64_t tile = (int64_t)kv * c->bc;
-    const int last = schedule_visible(c, r, kv);
-    const uint8_t *mask = mask_of(c, r);
-    int first = (int)clamp(schedule_range(c, r).first - tile, 0, last);
-    while (mask && first < last && !mask[tile + first])
-        first++;
-    return first;
+    int hidden = 0;
+    int visible = 0;
+    schedule_sight(c, r, kv, &hidden, &visible);
+    return hidden;
 }
 
 bool schedule_masked(const struct oracle_case *c, int kv)

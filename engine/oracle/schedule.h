@@ -30,6 +30,7 @@ int schedule_cols(const struct oracle_case *c, int kv);
    the first and the last for sure; both are equal where it sees none. */
 int schedule_hidden(const struct oracle_case *c, int r, int kv);
 int schedule_visible(const struct oracle_case *c, int r, int kv);
+void schedule_sight(const struct oracle_case *c, int r, int kv, int *hidden, int *visible); /* both */
 /* Whether any row sees any key of it. */
 bool schedule_sees(const struct oracle_case *c, int kv);
 

@@ -364,6 +364,7 @@ int scratch_prepare(struct judge_scratch *s, const struct oracle_case *c)
     point_operands(s);
     s->late_kv = -1;
     s->stopped = false;
+    s->lean = false;
     return 0;
 }
 
@@ -382,7 +383,7 @@ void scratch_tile(struct judge_scratch *s, const struct oracle_case *c, int kv)
     s->weighed_p = false;
     s->room.shared.k = s->room.shared.v = (struct packed_operand){0};
     for (int r = 0; r < c->in_q.rows; r++)
-        s->hidden[r] = schedule_hidden(c, r, kv), s->visible[r] = schedule_visible(c, r, kv);
+        schedule_sight(c, r, kv, &s->hidden[r], &s->visible[r]);
     s->at.mask = c->mask.data ? (const uint8_t *)c->mask.data + (ptrdiff_t)kv * c->bc : NULL;
     s->at.mask_row = c->mask.row_stride;
     s->at.keep = c->keep.data ? (const uint8_t *)c->keep.data + (ptrdiff_t)kv * c->bc : NULL;

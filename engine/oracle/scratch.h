@@ -258,6 +258,7 @@ struct judge_scratch {
     bool pad_captured;        /* something else than -inf was captured in S's padding */
     bool masked;              /* no row sees any of the tile at hand */
     bool exact_q;             /* local formulas read the original Q */
+    bool lean;                /* of the reference's S only what follows from it is asked for */
     bool exact_k;             /* local_s has worked on this tile and has read the original K */
 };
 
