@@ -17,16 +17,31 @@
 
 enum { LANES = 4 };
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double))));
-typedef uint64_t lanes_u64 __attribute__((vector_size(LANES * sizeof(uint64_t))));
 typedef int64_t lanes_i64 __attribute__((vector_size(LANES * sizeof(int64_t)))); /* a comparison: -1 true, 0 false */
 
 #define LANES_LOAD(x) (*(const struct lanes_unaligned *)(x)).v
 #define LANES_SIZE(x) ((lanes_f64)((lanes_i64)(x)&INT64_MAX))
 
+/* Two of these, for what does not span elements: one register of AVX-512. */
+enum { WIDE = 2 * LANES };
+typedef double wide_f64 __attribute__((vector_size(WIDE * sizeof(double))));
+typedef uint64_t wide_u64 __attribute__((vector_size(WIDE * sizeof(uint64_t))));
+
 /* LANES numbers at any address. */
 struct lanes_unaligned {
     lanes_f64 v;
 } __attribute__((packed, aligned(sizeof(double)), may_alias));
+
+struct wide_unaligned {
+    wide_f64 v;
+} __attribute__((packed, aligned(sizeof(double)), may_alias));
+
+#define WIDE_LOAD(x) (*(const struct wide_unaligned *)(x)).v
+
+union wide_halves {
+    wide_f64 all;
+    lanes_f64 half[2];
+};
 
 static inline double lanes_sum(const lanes_f64 *x)
 {
@@ -110,12 +125,14 @@ static inline bool lanes_any(const lanes_i64 *x)
 }
 
 /* Whether the first bit of any is set: that of a number below 0, or of a difference that is. */
-static inline bool lanes_any_sign(const lanes_u64 *x)
+static inline bool wide_any_sign(const wide_u64 *x)
 {
-    uint64_t any = 0;
+    const union wide_halves of = {(wide_f64)*x};
+    const lanes_i64 both = (lanes_i64)of.half[0] | (lanes_i64)of.half[1];
+    int64_t any = 0;
     for (int i = 0; i < LANES; i++)
-        any |= (*x)[i];
-    return any >> 63;
+        any |= both[i];
+    return any < 0;
 }
 
 #endif

@@ -218,29 +218,32 @@ VECTOR_UNITS static int quiet_rows(const double *got, const double *want, const 
         raise_worst(got + row, want + row, bound + row, 1, row, 0, worst);
         *sum += error;
     }
-    if (cols % LANES != 0)
+    if (cols % WIDE != 0)
         return row;
     const uint64_t largest = format_f64_bits(FLT_MAX);
     for (; row + ABREAST <= rows; row += ABREAST) {
         const size_t first = (size_t)row * (size_t)cols;
         lanes_f64 sums[ABREAST] = {{0}};
-        lanes_u64 loud = {0};
-        lanes_u64 high = {0};
+        wide_u64 loud = {0};
+        wide_u64 high = {0};
         const double most = worst->ratio;
-        for (int i = 0; i < cols; i += LANES) {
+        for (int i = 0; i < cols; i += WIDE) {
             _Pragma("GCC unroll 4") for (int r = 0; r < ABREAST; r++)
             {
                 const size_t at = first + (size_t)r * (size_t)cols + (size_t)i;
-                const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
-                const lanes_f64 size = LANES_SIZE(error);
-                sums[r] += error;
-                loud |= (lanes_u64)limit | ((lanes_u64)limit - (lanes_u64)size) | (largest - (lanes_u64)limit);
-                high |= (lanes_u64)(most * limit - size);
+                const union wide_halves error = {WIDE_LOAD(got + at) - WIDE_LOAD(want + at)};
+                const wide_f64 limit = WIDE_LOAD(bound + at), size = (wide_f64)((wide_u64)error.all & INT64_MAX);
+                sums[r] += error.half[0];
+                sums[r] += error.half[1];
+                loud |= (wide_u64)limit | ((wide_u64)limit - (wide_u64)size) | (largest - (wide_u64)limit);
+                high |= (wide_u64)(most * limit - size);
             }
         }
-        if (lanes_any_sign(&loud))
+        const wide_u64 either = loud | high;
+        const bool seen = wide_any_sign(&either);
+        if (seen && wide_any_sign(&loud))
             return row;
-        for (int i = 0; lanes_any_sign(&high) && i < ABREAST * cols; i += LANES) {
+        for (int i = 0; seen && i < ABREAST * cols; i += LANES) {
             const size_t at = first + (size_t)i;
             const lanes_f64 error = LANES_LOAD(got + at) - LANES_LOAD(want + at), limit = LANES_LOAD(bound + at);
             const lanes_i64 worse = LANES_SIZE(error) > worst->ratio * limit;
