@@ -276,10 +276,11 @@ __global__ void __launch_bounds__(JUDGE_ROW_THREADS, PASSES <= 2 && !MORE ? 2 : 
             __syncthreads();
             unit_v = judge_tile_unit(n, work, 2, key, cols, dim_v, values, room.pitch_v, room.most + WARPS_OF_ROWS);
             /* Of zeros U has come to nothing but what is lost of small weights. */
-            const float by = n.u_least > BOUND_TINY && unit_v > 0 ? (float)judge_inverse(unit_v) : 0;
+            const float by = n.u_least > BOUND_TINY ? (float)judge_inverse(judge_unit_or(unit_v)) : 0;
 #pragma unroll
             for (int i = 0; i < PASSES * EACH; i++)
-                judge_rescale(&u[i / EACH][i % EACH], by);
+                if (unit_v > 0)
+                    judge_rescale(&u[i / EACH][i % EACH], by);
         }
         const double per_v = judge_inverse(judge_unit_or(unit_v));
         const unsigned char *mask =

@@ -40,7 +40,7 @@ static __device__ __noinline__ void judge_frame(const struct judge_numbers &n, d
     t->least = loses ? judge_up(n.u_least * s->p_unit * JUDGE_LIFT) : 0;
     t->lost = loses ? judge_up(n.u_error * n.u_least * s->p_unit * JUDGE_LIFT) : 0;
     s->turns = exponential_error(e, 0, folds);
-    s->per_still = 1 / (s->still + s->still_error);
+    s->per_still = s->still > 0 ? 1 / (s->still + s->still_error) : 1; /* 0: there is no key yet */
     s->framed = true;
 }
 

@@ -448,6 +448,16 @@ static void test_bits_of_16_bits(void **state)
     }
 }
 
+/* Long rows of which every other one sees nothing of the first tiles. */
+static void test_bits_of_rows_that_begin_late(void **state)
+{
+    (void)state;
+    expect_same("kernels/flex.cu",
+                (const char *const[]){"shape.q_len", "20", "shape.kv_len", "4200", "shape.head_dim", "64", "shape.mask",
+                                      "j >= i % 2 * 300", NULL},
+                0);
+}
+
 static void hidden_key(struct trace *t)
 {
     uint16_t *k = part_of(t, 'k');
@@ -649,6 +659,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_bits_of_other_widths),
                                        cmocka_unit_test(test_bits_of_small_weights),
                                        cmocka_unit_test(test_bits_of_16_bits),
+                                       cmocka_unit_test(test_bits_of_rows_that_begin_late),
                                        cmocka_unit_test(test_bits_of_a_hidden_infinity),
                                        cmocka_unit_test(test_bits_of_a_flat_head),
                                        cmocka_unit_test(test_bits_below_a_sink),
