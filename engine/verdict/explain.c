@@ -367,7 +367,7 @@ static int settle(struct explaining *e, struct explanation *out)
         if (failed || (!o.against && !o.added))
             return failed;
         if (o.added) {
-            failed = search(e, before.n ? &before.rule[0] : NULL, out);
+            failed = search(e, &before.rule[0], out);
             if (!failed && before.n && !out->n && !again) {
                 again = true;
                 failed = search(e, NULL, out);
@@ -378,10 +378,9 @@ static int settle(struct explaining *e, struct explanation *out)
         } else {
             *out = (struct explanation){.tried = before.tried};
         }
-        if (before.n) { /* that search tried one rule alone */
-            out->runner_up = before.runner_up;
-            memcpy(out->runner_up_said, before.runner_up_said, sizeof out->runner_up_said);
-        }
+        /* That search tried one rule alone, or none: where there is a pattern no rule passes. */
+        out->runner_up = before.runner_up;
+        memcpy(out->runner_up_said, before.runner_up_said, sizeof out->runner_up_said);
         if (failed)
             return failed;
     }

@@ -230,11 +230,11 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
 {
     if (search_begin(search, inputs) != 0)
         return -1;
-    if (known) {
+    if (known && known->kind != RULE_NONE) {
         struct rule rule = *known;
         rule_try(search, &rule);
         search->second = rule; /* with its counts, though it may not pass */
-    } else if (!is_flat(search->sample)) {
+    } else if (!known && !is_flat(search->sample)) {
         propose_unguarded(search);
         propose_masked(search);
         propose_readings(search);

@@ -39,8 +39,8 @@ struct search_inputs {
     struct work_items items;
 };
 
-/* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found; NULL: all are.
-   -1 where memory ran out. */
+/* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found, or RULE_NONE:
+   then no rule is, and the pattern is found anew; NULL: all are. -1 where memory ran out. */
 int search_stage(struct sample *sample, struct judge_scratch *scratch, const struct search_inputs *inputs,
                  const struct rule *known, struct explanation *out);
 /* Finds a second one for what it leaves, and puts both in words. What the first explains is marked in the sample
