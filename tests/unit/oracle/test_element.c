@@ -42,7 +42,7 @@ static struct verdict judge(const struct tile *t, int rows)
    gone through several at a time. */
 static void test_worst(void **state)
 {
-    const int widths[] = {COLS, 1, 4, 20, 48};
+    const int widths[] = {COLS, 1, 8, 24, 48};
     uint32_t seed = 3;
     (void)state;
     for (int round = 0; round < 2500; round++) {
@@ -122,6 +122,32 @@ static void test_narrow_reach(void **state)
     assert_true(element_ratio(DTYPE_F16, CLASS_OFF, got, want, bound) == 16);
 }
 
+/* In rows of whole vectors no number passes that is none or too far off, and no bound that is none, wherever it stands.
+ */
+static void test_nothing_passes_in_vectors(void **state)
+{
+    enum { WIDTH = 16 };
+    static const double nan_below = -NAN;
+    const struct {
+        double got, want, bound;
+    } bad[] = {{NAN, 1, 1},      {nan_below, 1, 1}, {INFINITY, 1, 1},  {-INFINITY, 1, 1}, {1, NAN, 1},
+               {1, INFINITY, 1}, {1, 1, NAN},       {1, 1, nan_below}, {1, 1, -1},        {1, 1, INFINITY},
+               {3, 1, 1},        {-1.5, 1, 2},      {0x1p-1074, 0, 0}, {1, 1, 0x1p128}};
+    (void)state;
+    for (int place = 0; place < ROWS * WIDTH; place++)
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            struct tile t;
+            for (int k = 0; k < N; k++)
+                t.got[k] = t.want[k] = t.bound[k] = 1;
+            t.got[place] = bad[i].got;
+            t.want[place] = bad[i].want;
+            t.bound[place] = bad[i].bound;
+            const struct verdict v = judge_shape(&t, ROWS, WIDTH);
+            if (v.count[CLASS_OK] == ROWS * WIDTH && !v.unjudged)
+                fail_msg("%g, wanted %g, bound %g passes at %d", bad[i].got, bad[i].want, bad[i].bound, place);
+        }
+}
+
 /* The largest error where there is a NaN is NaN; of an infinity it is infinite. */
 static void test_worst_of_nan(void **state)
 {
@@ -171,11 +197,9 @@ static void test_ratio_agrees_with_class(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worst),
-        cmocka_unit_test(test_ratios),
-        cmocka_unit_test(test_narrow_reach),
-        cmocka_unit_test(test_worst_of_nan),
-        cmocka_unit_test(test_ratio_agrees_with_class),
+        cmocka_unit_test(test_worst),        cmocka_unit_test(test_ratios),
+        cmocka_unit_test(test_narrow_reach), cmocka_unit_test(test_nothing_passes_in_vectors),
+        cmocka_unit_test(test_worst_of_nan), cmocka_unit_test(test_ratio_agrees_with_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
