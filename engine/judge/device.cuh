@@ -91,18 +91,25 @@ static cudaError_t launch_f32(const struct judge_arrays &arrays, bool more, size
                 : launch_rows<judge_f32, 0, PASSES, false>(arrays, bytes, blocks);
 }
 
+/* Of rows of 64 or 128 elements. */
+template <class ELEMENT>
+static cudaError_t launch_16(const struct judge_arrays &arrays, int dim, size_t bytes, int64_t blocks)
+{
+    return dim == 64 ? launch_rows<ELEMENT, 64, 1, false>(arrays, bytes, blocks)
+                     : launch_rows<ELEMENT, 128, 2, false>(arrays, bytes, blocks);
+}
+
 /* Rows are as long in all heads: the first one's numbers say it. */
 static cudaError_t launch_any(const struct judge_arrays &arrays, const struct judge_numbers *first, int64_t n,
                               int64_t blocks)
 {
     const size_t bytes = room_bytes(first, n);
     const int passes = (first->head_dim_v + JUDGE_COLUMNS - 1) / JUDGE_COLUMNS;
-    const bool more = first->more != 0, half = first->type[1] == DTYPE_F16;
+    const bool more = first->more != 0;
+    if (first->element_bytes == 2 && first->type[1] == DTYPE_F16)
+        return launch_16<judge_f16>(arrays, first->head_dim, bytes, blocks);
     if (first->element_bytes == 2)
-        return half          ? passes == 1 ? launch_rows<judge_f16, 64, 1, false>(arrays, bytes, blocks)
-                                           : launch_rows<judge_f16, 128, 2, false>(arrays, bytes, blocks)
-                        : passes == 1 ? launch_rows<judge_bf16, 64, 1, false>(arrays, bytes, blocks)
-                             : launch_rows<judge_bf16, 128, 2, false>(arrays, bytes, blocks);
+        return launch_16<judge_bf16>(arrays, first->head_dim, bytes, blocks);
     return passes <= 1   ? launch_f32<1>(arrays, more, bytes, blocks)
            : passes <= 2 ? launch_f32<2>(arrays, more, bytes, blocks)
            : passes <= 4 ? launch_f32<4>(arrays, more, bytes, blocks)

@@ -70,7 +70,7 @@ static __device__ double judge_number(double x)
     return x;
 }
 
-/* What weights err by, in f32: see judge_weight(). Of the row's, and in its units. */
+/* What weights err by, in f32: see judge_weight_of(). Of the row's, and in its units. */
 struct judge_weight_terms {
     float natural, beyond, convert; /* of a score of 1; frame - top; bound_convert() of 1, or 0 */
     float always, by_distance;      /* what the exponential errs by: exponential_error() */
@@ -301,7 +301,7 @@ static __device__ void judge_ask_tile(const struct judge_arrays &work, int opera
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* Until all but the last `left` tiles that were asked for are there, of this thread's share. */
+/* Until all but the last LEFT tiles that were asked for are there, of this thread's share. */
 template <int LEFT> static __device__ void judge_await_tile()
 {
 #if JUDGE_HAS_CORES
