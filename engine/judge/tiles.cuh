@@ -178,9 +178,7 @@ static __device__ double judge_load(int type, const float *code_is, const unsign
 
 static __device__ double judge_round(int type, double x)
 {
-    return type == DTYPE_F16    ? formula_round(x, 11, -14, 65504)
-           : type == DTYPE_BF16 ? formula_round(x, 8, -126, 0x1.FEp127)
-                                : (double)(float)x;
+    return type == DTYPE_F16 ? formula_f16(x) : type == DTYPE_BF16 ? formula_bf16(x) : (double)(float)x;
 }
 
 /* The power of two at or below the largest, which is finite. */

@@ -40,9 +40,9 @@ double bound_round(enum dtype t, double x)
     if (t == DTYPE_F32)
         return (double)(float)x;
     if (t == DTYPE_F16)
-        return formula_round(x, 11, -14, 65504);
+        return formula_f16(x);
     if (t == DTYPE_BF16)
-        return formula_round(x, 8, -126, 0x1.FEp127);
+        return formula_bf16(x);
     if (t == DTYPE_E4M3 && isfinite(x))
         return fmin(fmax(formula_round(x, 4, -6, 448), -448), 448);
     dtype_store(t, &room, 0, x);

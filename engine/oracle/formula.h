@@ -394,7 +394,7 @@ FORMULA double error_turned(double error, double more, double size)
     return (error + more * size) * (1 + more);
 }
 
-/* Rounded to nearest even into f16 (11 bits, exponents from -14, up to 65504) or bf16 (8, -126) as float64. */
+/* Rounded to nearest even into so many bits, with exponents from the least on; infinite beyond the largest. */
 FORMULA double formula_round(double x, int bits, int least_exponent, double largest)
 {
     const double size = fabs(x), least = format_f64_of((uint64_t)(1023 + least_exponent) << 52);
@@ -413,6 +413,15 @@ FORMULA double formula_round(double x, int bits, int least_exponent, double larg
     if (rounded > largest)
         rounded = (double)INFINITY;
     return x < 0 ? -rounded : x > 0 ? rounded : x;
+}
+
+FORMULA double formula_f16(double x)
+{
+    return formula_round(x, 11, -14, 65504);
+}
+FORMULA double formula_bf16(double x)
+{
+    return formula_round(x, 8, -126, 0x1.FEp127);
 }
 
 /* What the products take of an input that is rounded to a narrower type first, off by `loose` before that; unit and
