@@ -570,11 +570,47 @@ static bool take_last(struct build_job *job, const char *signature)
     return true;
 }
 
+static bool take_cached(struct build_job *job)
+{
+    if (access(job->out->program, X_OK) != 0)
+        return false;
+    job->out->from_cache = true;
+    cache_touch(job->out->program);
+    log_cached_words(job);
+    return true;
+}
+
+/* Makes the program, or waits for the one who does: minutes of nvcc are not spent twice at the same time. */
+static int make_or_wait(struct build_job *job, const char *hex, struct err *err)
+{
+    const struct timespec tick = {.tv_nsec = 50000000};
+    const char *cache = job->paths->cache;
+    struct cache_work work;
+    const int locks = cache_open_locks(cache);
+    int failed = 0;
+    while (locks >= 0 && cache_is_being_made(locks, hex) && !failed) {
+        runner_report(job->progress, STEP_WAITING, 0, 0);
+        nanosleep(&tick, NULL);
+        failed = process_cancelled(job->progress) ? err_set(err, ERR_CANCELLED, "", "cancelled") : 0;
+    }
+    if (!failed && !take_cached(job)) {
+        failed = cache_make_work(cache, &work, err);
+        if (!failed) {
+            failed = make_program(job, work.folder, err);
+            cache_drop_work(&work);
+        }
+        if (!failed)
+            cache_prune(cache, CACHE_KEEP, CACHE_MIN_AGE_S);
+    }
+    if (locks >= 0)
+        close(locks);
+    return failed;
+}
+
 static int build(struct build_job *job, struct err *err)
 {
     struct process_output text = {0}, version = {0};
     char hex[33], signature[33];
-    struct cache_work work;
     struct timespec began;
     const bool is_signed = make_signature(job, signature) == 0;
     if (is_signed && take_last(job, signature))
@@ -595,19 +631,7 @@ static int build(struct build_job *job, struct err *err)
     int n = snprintf(job->out->program, sizeof job->out->program, "%s/%s-%s", job->paths->cache, job->base, hex);
     if (n < 0 || (size_t)n >= sizeof job->out->program)
         return err_set(err, ERR_SYSTEM, job->paths->cache, "the path of the cache is too long");
-    if (access(job->out->program, X_OK) == 0) {
-        job->out->from_cache = true;
-        cache_touch(job->out->program);
-        log_cached_words(job);
-        return 0;
-    }
-    if (cache_make_work(job->paths->cache, &work, err))
-        return -1;
-    failed = make_program(job, work.folder, err);
-    cache_drop_work(&work);
-    if (!failed)
-        cache_prune(job->paths->cache, CACHE_KEEP, CACHE_MIN_AGE_S);
-    return failed;
+    return take_cached(job) ? 0 : make_or_wait(job, hex, err);
 }
 
 static void set_names(struct build_job *job)

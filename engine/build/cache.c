@@ -20,6 +20,7 @@
 
 #define TEXT_MAX (64u << 20)
 #define WORK_PREFIX "work."
+#define LOCKS "being-made" /* a file of which one byte is locked for each program */
 #define ORPHAN_AGE_S 10.0
 
 struct cache_key {
@@ -146,6 +147,21 @@ void cache_drop_work(struct cache_work *work)
     if (work->lock >= 0)
         close(work->lock);
     work->lock = -1;
+}
+
+int cache_open_locks(const char *cache)
+{
+    char path[700];
+    const int n = snprintf(path, sizeof path, "%s/" LOCKS, cache);
+    return n < 0 || (size_t)n >= sizeof path ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+}
+
+bool cache_is_being_made(int locks, const char hex[33])
+{
+    char first[16] = "";
+    memcpy(first, hex, 15); /* 60 bits of the key are an offset; two keys of one offset wait for each other, no more */
+    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = strtoll(first, NULL, 16), .l_len = 1};
+    return fcntl(locks, F_OFD_SETLK, &byte) != 0 && (errno == EAGAIN || errno == EACCES);
 }
 
 int cache_keep(const char *file, const char *path, struct err *err)

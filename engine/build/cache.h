@@ -4,6 +4,7 @@
 #define BUILD_CACHE_H
 
 #include "engine/base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Behind a program's name: what its compiler and linker said. */
@@ -25,6 +26,9 @@ struct cache_work {
 };
 int cache_make_work(const char *cache, struct cache_work *work, struct err *err);
 void cache_drop_work(struct cache_work *work);
+/* Whether somebody else makes the program of this key; if not, it is this caller's as long as `locks` is open. */
+int cache_open_locks(const char *cache); /* -1: without locks each makes its own */
+bool cache_is_being_made(int locks, const char hex[33]);
 void cache_remove_folder(const char *folder); /* and all in it; follows no link */
 /* Moves a file from the work folder to its place in the cache, where it is whole or not at all. */
 int cache_keep(const char *file, const char *path, struct err *err);

@@ -76,12 +76,12 @@ class Runs:
 class GpuEqualsCpu(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """Builds and runs everything at once: compilers take most of the time."""
+        """Runs everything at once, each build before the second case of any: compilers take most of the time."""
         cls.folder = tempfile.TemporaryDirectory()
         cls.pool = ThreadPoolExecutor(min(16, len(os.sched_getaffinity(0))))
         cls.runs = {(build, name): cls.pool.submit(Runs, Path(cls.folder.name) / str(number) / name, build[0], shape,
                                                    *build[1:], *keys)
-                    for number, build in enumerate(BUILDS) for name, (shape, *keys) in CASES.items()}
+                    for name, (shape, *keys) in CASES.items() for number, build in enumerate(BUILDS)}
 
     @classmethod
     def tearDownClass(cls):

@@ -673,11 +673,12 @@ static void test_words_stay(void **state)
     }
 }
 
-/* Two attnscopes that build the same kernel at once, and each other's cache is never seen half done. */
+/* Of two attnscopes that build the same kernel at once one compiles it, and the other waits. */
 static void test_two_at_once(void **state)
 {
     (void)state;
     pid_t other[2];
+    int compiled = 0;
     write_changed("twice.cu", KERNEL, "x[0] *", "x[0] -");
     for (int i = 0; i < 2; i++) {
         other[i] = fork();
@@ -685,16 +686,51 @@ static void test_two_at_once(void **state)
         if (other[i] == 0) {
             struct build b;
             struct err err;
-            _exit(build("twice.cu", NULL, &b, &err) || access(b.program, X_OK) ? 1 : 0);
+            _exit(build("twice.cu", NULL, &b, &err) || access(b.program, X_OK) ? 1 : b.from_cache ? 0 : 2);
         }
     }
     for (int i = 0; i < 2; i++) {
         int status = -1;
         assert_int_equal(waitpid(other[i], &status, 0), other[i]);
-        assert_int_equal(status, 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 1);
+        compiled += WEXITSTATUS(status) == 2;
     }
+    assert_int_equal(compiled, 1);
     built("twice.cu", 1);
     assert_int_equal(work_folders_left(), 0);
+}
+
+static void stop_waiting(void *cancel, enum runner_step step, double done, double total)
+{
+    (void)done;
+    (void)total;
+    if (step == STEP_WAITING)
+        atomic_store((atomic_int *)cancel, 1);
+}
+
+/* Whoever waits for a program can be stopped, and the next one makes what is not made any more. */
+static void test_stopped_waiting(void **state)
+{
+    (void)state;
+    char kernel[160];
+    atomic_int cancel = 0;
+    const struct runner_progress progress = {.report = stop_waiting, .ctx = &cancel, .cancel = &cancel};
+    struct build b;
+    struct err err = {0};
+    write_changed("waits.cu", KERNEL, "x[0] *", "x[0] +");
+    in_folder(kernel, sizeof kernel, "waits.cu");
+    const struct build_request request = {.kernel = kernel, .patch = "", .probes = PROBES_RECORD};
+    assert_int_equal(build_debuggee(&paths, &request, NULL, &b, &err), 0);
+    assert_int_equal(unlink(b.program), 0);
+    const int locks = cache_open_locks(paths.cache);
+    assert_true(locks >= 0);
+    assert_false(cache_is_being_made(locks, b.program + strlen(b.program) - 32));
+    build_free(&b);
+    assert_int_equal(build_debuggee(&paths, &request, &progress, &b, &err), -1);
+    assert_int_equal(err.code, ERR_CANCELLED);
+    assert_int_equal(cancel, 1);
+    close(locks);
+    built("waits.cu", 0);
 }
 
 static void test_cancelled(void **state)
@@ -719,7 +755,7 @@ int main(void)
         cmocka_unit_test(test_header_asks), cmocka_unit_test(test_refused),     cmocka_unit_test(test_registration),
         cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_prune),       cmocka_unit_test(test_environment), cmocka_unit_test(test_nothing_changed),
-        cmocka_unit_test(test_define),      cmocka_unit_test(test_words_stay),
+        cmocka_unit_test(test_define),      cmocka_unit_test(test_words_stay),  cmocka_unit_test(test_stopped_waiting),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
