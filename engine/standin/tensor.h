@@ -488,6 +488,8 @@ class Tensor
     template <class T> T item() const
     {
         T value;
+        if (numel() != 1)
+            standin_throw(str("a Tensor with ", numel(), " elements cannot be converted to Scalar"));
         const std::vector<char> values = convert(gather(), options_.scalar, CppTypeToScalarType<T>::value);
         memcpy(&value, values.data(), sizeof value);
         return value;

@@ -88,8 +88,9 @@ inline std::ostream &operator<<(std::ostream &out, ScalarType type)
 }
 
 struct IntArrayRef {
-    const int64_t *first;
-    size_t n;
+    const int64_t *first = nullptr;
+    size_t n = 0;
+    IntArrayRef() = default; /* without it nvcc takes {} for an array of one 0 */
     IntArrayRef(std::initializer_list<int64_t> list) : first(list.begin()), n(list.size()) {}
     IntArrayRef(const std::vector<int64_t> &list) : first(list.data()), n(list.size()) {}
     IntArrayRef(const int64_t *data, size_t length) : first(data), n(length) {}

@@ -78,7 +78,7 @@ class GpuEqualsCpu(unittest.TestCase):
     def setUpClass(cls):
         """Runs everything at once, each build before the second case of any: compilers take most of the time."""
         cls.folder = tempfile.TemporaryDirectory()
-        cls.pool = ThreadPoolExecutor(min(16, len(os.sched_getaffinity(0))))
+        cls.pool = ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))  # contexts are made one after the other
         cls.runs = {(build, name): cls.pool.submit(Runs, Path(cls.folder.name) / str(number) / name, build[0], shape,
                                                    *build[1:], *keys)
                     for name, (shape, *keys) in CASES.items() for number, build in enumerate(BUILDS)}

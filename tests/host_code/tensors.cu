@@ -50,7 +50,8 @@ static void check_tensors()
     CHECK(torch::stack({a, b}, 1)[0][1][2].item<float>() == 2 && torch::cat({a, b}, 1)[1][4].item<float>() == 2);
     CHECK(torch::full({1}, 2.5, on).to(torch::kHalf).to(torch::kFloat).item<float>() == 2.5f);
     CHECK(torch::cat({a, b}, 1).max().item<int>() == 2 && torch::stack({a, b}, 1).min().item<double>() == 1);
-    CHECK(torch::cat({a, b}, 1).max().dim() == 0);
+    CHECK(torch::cat({a, b}, 1).max().dim() == 0 && has(torch::zeros({}, on), {}, {}));
+    CHECK(throws([&] { a.item<float>(); }) && throws([&] { torch::zeros({0}, on).item<float>(); }));
     CHECK(torch::full({1}, -INFINITY, on).to(torch::kBFloat16).item<double>() == -INFINITY);
     CHECK(throws([&] { t.narrow(2, 2, 3); }) && throws([&] { t.select(0, 2); }) && throws([&] { t.size(3); }));
     CHECK(throws([&] {
