@@ -183,7 +183,7 @@ fuzz-targets: $(FUZZ)
 .SECONDARY: $(FUZZ_OBJ)
 
 test-gpu: all judge $(BENCH_PHASES) $(addprefix $(B)/tests/,test_gpu_judge test_gpu_stages)
-	@tests/run --build $(B) --gpu --jobs 1
+	@tests/run --build $(B) --gpu --jobs 2
 
 acceptance: $(PROGRAM) $(DEBUGGEES) $(RANDOM_RUNS) $(RUN_CHECKED) $(CAUSE_GRID)
 	@tests/acceptance --build $(B)
