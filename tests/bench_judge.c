@@ -1,11 +1,13 @@
 /* How long verdicts take beside the products they stand on: bench_judge KERNEL B,H,L,D [KEY=VALUE...]. The kernel runs
    once, so that every round judges the same trace. The products are S = Q K' and P V of every recorded tile, one call
-   for each, operands as float64 beforehand, on as many threads as the verdicts. In each round they take turns at
-   random, and their ratio is that round's. */
+   for each, operands as float64 beforehand, on as many threads as the verdicts: by OpenBLAS's dgemm, with the kernel
+   that it chooses for this machine (OPENBLAS_CORETYPE chooses another), and by the oracle's own. In each round they
+   take turns at random, and their ratios are that round's. */
 #include "engine/base/pool.h"
 #include "engine/oracle/multiply.h"
 #include "engine/session/session.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +15,18 @@
 
 enum { ROUNDS = 5, THREADS = 2 };
 
+/* BLAS's C interface (netlib.org/blas/blast-forum/cblas.tgz): C = alpha A B + beta C. */
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_PLAIN = 111, CBLAS_TRANSPOSED = 112 };
+typedef void cblas_dgemm(int order, int turn_a, int turn_b, int n, int m, int k, double alpha, const double *a, int lda,
+                         const double *b, int ldb, double beta, double *c, int ldc);
+
 struct job {
     struct session *session;
     struct judgement *judgement;
     struct judge_scratch *scratch[THREADS];
-    double *room[THREADS];       /* operands and results of the products */
+    double *room[THREADS]; /* operands and results of the products */
+    cblas_dgemm *dgemm;    /* OpenBLAS's; NULL: it is not installed */
+    bool by_dgemm;
     atomic_int next, multiplied; /* the next slot; tiles whose products were computed in one round */
     double begin_ms, first_ms;
 };
@@ -74,8 +83,13 @@ static int multiply_step(void *ctx, int worker)
     for (int kv = 0; kv < t->layout.kv_tiles; kv++) {
         if (!trace_first_stamp(t, asc_s, slot, kv))
             continue;
-        matrix_multiply_transposed(R, C, D, t->problem.scale, q, D, k, D, s, 0);
-        matrix_multiply(R, D, C, 1, p, C, v, D, u, 1);
+        if (job->by_dgemm) {
+            job->dgemm(CBLAS_ROW_MAJOR, CBLAS_PLAIN, CBLAS_TRANSPOSED, R, C, D, t->problem.scale, q, D, k, D, 0, s, C);
+            job->dgemm(CBLAS_ROW_MAJOR, CBLAS_PLAIN, CBLAS_PLAIN, R, D, C, 1, p, C, v, D, 1, u, D);
+        } else {
+            matrix_multiply_transposed(R, C, D, t->problem.scale, q, D, k, D, s, 0);
+            matrix_multiply(R, D, C, 1, p, C, v, D, u, 1);
+        }
         atomic_fetch_add(&job->multiplied, 1);
     }
     return 1;
@@ -111,35 +125,73 @@ static double judge_all(struct job *job, struct pool *pool, int bits, uint64_t *
     return failed ? -1 : ms;
 }
 
-static int measure(struct job *job, struct pool *pool)
+enum contender { JUDGE, DGEMM, OWN, CONTENDERS };
+
+static double contend(struct job *job, struct pool *pool, enum contender who, uint64_t *exact)
+{
+    if (who == JUDGE)
+        return judge_all(job, pool, 1, exact);
+    job->by_dgemm = who == DGEMM;
+    return job->by_dgemm && !job->dgemm ? 0 : time_steps(job, pool, multiply_step);
+}
+
+static void print_products(const struct job *job, const char *by, double ms)
 {
     const struct trace *t = job->session->run.trace;
-    double judge_ms[ROUNDS], first_ms[ROUNDS], bounds_ms[ROUNDS], multiply_ms[ROUNDS], ratio[ROUNDS];
+    const double products = 2.0 * atomic_load(&job->multiplied) * t->plan.br * t->plan.bc * t->problem.head_dim;
+    char name[60];
+    snprintf(name, sizeof name, "the same products %s", by);
+    printf("  %-39s %9.0f ms    %.1f 10^9 multiplications a second and thread\n", name, ms,
+           products / ms / 1e6 / THREADS);
+}
+
+static int measure(struct job *job, struct pool *pool, const char *blas)
+{
+    double ms[CONTENDERS][ROUNDS], first_ms[ROUNDS], bounds_ms[ROUNDS], to_dgemm[ROUNDS], to_own[ROUNDS];
     uint64_t exact = 0, none = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        const bool judge_first = rand() % 2;
-        if (!judge_first)
-            multiply_ms[i] = time_steps(job, pool, multiply_step);
-        judge_ms[i] = judge_all(job, pool, 1, &exact);
+        const int begin = rand() % CONTENDERS, step = 1 + rand() % 2; /* each of the six orders */
+        for (int turn = 0; turn < CONTENDERS; turn++) {
+            const enum contender who = (enum contender)((begin + turn * step) % CONTENDERS);
+            ms[who][i] = contend(job, pool, who, &exact);
+        }
         first_ms[i] = job->first_ms;
-        if (judge_first)
-            multiply_ms[i] = time_steps(job, pool, multiply_step);
-        ratio[i] = judge_ms[i] / multiply_ms[i];
-        bounds_ms[i] = exact ? judge_all(job, pool, 0, &none) : judge_ms[i];
-        if (judge_ms[i] < 0 || bounds_ms[i] < 0)
+        to_dgemm[i] = ms[JUDGE][i] / ms[DGEMM][i];
+        to_own[i] = ms[JUDGE][i] / ms[OWN][i];
+        bounds_ms[i] = exact ? judge_all(job, pool, 0, &none) : ms[JUDGE][i];
+        if (ms[JUDGE][i] < 0 || bounds_ms[i] < 0)
             return -1;
     }
-    const double judge = median(judge_ms), multiply = median(multiply_ms);
-    const double products = 2.0 * atomic_load(&job->multiplied) * t->plan.br * t->plan.bc * t->problem.head_dim;
+    const double judge = median(ms[JUDGE]);
     printf("  judge every recorded tile               %9.0f ms\n", judge);
     if (exact)
         printf("  of it, every bit of %6llu tiles of S, U %9.0f ms    aim: under 1000\n", (unsigned long long)exact,
                judge - median(bounds_ms));
     printf("  the tile under the cursor, with its row %9.1f ms\n", median(first_ms));
-    printf("  the same products alone                 %9.0f ms    %.1f 10^9 multiplications a second and thread\n",
-           multiply, products / multiply / 1e6 / THREADS);
-    printf("  judging / products                      %9.2f    aim: at most 3\n", median(ratio));
+    if (job->dgemm) {
+        print_products(job, blas, median(ms[DGEMM]));
+        printf("  judging / OpenBLAS's dgemm              %9.2f    aim: at most 3\n", median(to_dgemm));
+    } else {
+        printf("  OpenBLAS's dgemm: not measured, libopenblas.so.0 is not installed (Debian: libopenblas0)\n");
+    }
+    print_products(job, "by our own kernel", median(ms[OWN]));
+    printf("  judging / our own products              %9.2f\n", median(to_own));
     return 0;
+}
+
+/* One thread of its own for each that calls it. *by: whose it is and for which machine. */
+static cblas_dgemm *find_dgemm(char *by, size_t size)
+{
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    cblas_dgemm *dgemm = NULL;
+    char *(*core)(void) = NULL;
+    if (library) {
+        *(void **)&dgemm = dlsym(library, "cblas_dgemm");
+        *(void **)&core = dlsym(library, "openblas_get_corename");
+    }
+    snprintf(by, size, "by OpenBLAS (%s)", core ? core() : "?");
+    return dgemm;
 }
 
 static int record(struct session *s, int argc, char **argv, struct err *err)
@@ -189,7 +241,9 @@ int main(int argc, char **argv)
         }
         printf("%s (%s), %d threads, %d slots of %d kv tiles, median of %d\n", argv[1], argv[2], THREADS,
                t->layout.n_slots, t->layout.kv_tiles, ROUNDS);
-        failed = failed || measure(&job, pool) != 0;
+        char blas[40];
+        job.dgemm = find_dgemm(blas, sizeof blas);
+        failed = failed || measure(&job, pool, blas) != 0;
     }
     if (failed)
         fprintf(stderr, "bench_judge: %s: %s\n", err.where, err.code == ERR_NONE ? "no memory" : err.message);
