@@ -34,6 +34,12 @@ bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
     }
 }
 
+/* Of types that have no infinity, or saturate: OCP FP8 and MX. */
+static double saturated(double x, int bits, int least_exponent, double largest)
+{
+    return fmin(fmax(formula_round(x, bits, least_exponent, largest), -largest), largest);
+}
+
 double bound_round(enum dtype t, double x)
 {
     uint64_t room = 0;
@@ -44,18 +50,22 @@ double bound_round(enum dtype t, double x)
     if (t == DTYPE_BF16)
         return formula_bf16(x);
     if (t == DTYPE_E4M3 && isfinite(x))
-        return fmin(fmax(formula_round(x, 4, -6, 448), -448), 448);
+        return saturated(x, 4, -6, (double)E4M3_MAX);
+    if (t == DTYPE_E5M2 && isfinite(x))
+        return saturated(x, 3, -14, (double)E5M2_MAX);
+    if (t == DTYPE_E2M1 && isfinite(x))
+        return saturated(x, 2, 0, (double)E2M1_MAX);
     dtype_store(t, &room, 0, x);
     return dtype_load(t, &room, 0);
 }
 
-/* A power of two brings x to where every type has all of its precision, and room. */
+/* A power of two brings x to 1 .. 2, where every type has all of its precision, and room. */
 double bound_round_unlimited(enum dtype t, double x)
 {
     int exponent = 0;
     if (!isfinite(x) || !(fabs(frexp(x, &exponent)) > 0) || exponent < 1)
         return bound_round(t, x);
-    return ldexp(bound_round(t, ldexp(x, -exponent)), exponent);
+    return ldexp(bound_round(t, ldexp(x, 1 - exponent)), exponent - 1);
 }
 
 /* Types of `kept` bits behind the first and of 2^least as their smallest normal number. The bits that go are added up
@@ -77,11 +87,24 @@ VECTOR_UNITS static void round_row(const double *x, int n, int kept, int least, 
 
 void bound_round_row(enum dtype t, const double *x, int n, double *out)
 {
-    if (t == DTYPE_F16)
+    switch (t) {
+    case DTYPE_F16:
         round_row(x, n, 10, -14, out);
-    else if (t == DTYPE_BF16)
+        break;
+    case DTYPE_BF16:
         round_row(x, n, 7, -126, out);
-    else
+        break;
+    case DTYPE_E4M3:
+        round_row(x, n, 3, -6, out);
+        break;
+    case DTYPE_E5M2:
+        round_row(x, n, 2, -14, out);
+        break;
+    case DTYPE_E2M1:
+        round_row(x, n, 1, 0, out);
+        break;
+    default:
         for (int i = 0; i < n; i++)
             out[i] = isfinite(x[i]) ? bound_round_unlimited(t, x[i]) : x[i];
+    }
 }

@@ -119,9 +119,9 @@ static int find(struct work *w, struct err *err)
     if (!w->run && !work_stopped(w) && states_find_break(w->judgement, w->trace, w->scratch[0], &state_break) != 0)
         atomic_store(&w->judge_failed, 1);
     int complete = findings && w->evidence && !atomic_load(&w->judge_failed) && !work_stopped(w);
-    const int n =
-        complete ? judgement_find(w->judgement, w->trace, &summary, &w->plan, w->evidence[0], w->scratch[0], findings)
-                 : 0;
+    const int n = complete ? judgement_find(w->judgement, w->trace, &summary, &w->plan, w->evidence[0], w->scratch,
+                                            w->pool, findings)
+                           : 0;
     complete &= n >= 0;
     free(w->evidence);
     w->evidence = NULL;

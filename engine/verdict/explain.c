@@ -16,7 +16,8 @@ struct explaining {
     const struct judgement *j;
     const struct trace *t;
     enum asc_channel ch;
-    struct judge_scratch *scratch;
+    struct judge_scratch *scratch; /* of the one thread that does what is not done beside others */
+    struct searchers by;
     const struct known_rules *known; /* NULL: none */
     struct sample sample;
     struct case_sources sources;
@@ -202,7 +203,8 @@ static struct search_inputs inputs_of(const struct explaining *e)
                                   asc_table_pages(&e->t->problem),
                                   e->known ? e->known->rule : NULL,
                                   e->known ? e->known->n : 0,
-                                  e->items};
+                                  e->items,
+                                  e->by};
 }
 
 static int search(struct explaining *e, const struct rule *known, struct explanation *out)
@@ -414,10 +416,11 @@ static void limit_pattern(const struct explaining *e, struct explanation *out)
         *out = (struct explanation){.tried = out->tried};
 }
 
-int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                      struct judge_scratch *scratch, const struct known_rules *known, struct explanation *out)
+int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct searchers by,
+                      const struct known_rules *known, struct explanation *out)
 {
-    struct explaining e = {.j = j, .t = t, .ch = ch, .scratch = scratch, .known = known};
+    struct judge_scratch *const scratch = by.scratch[0];
+    struct explaining e = {.j = j, .t = t, .ch = ch, .scratch = scratch, .by = by, .known = known};
     *out = (struct explanation){0};
     sample_begin(&e.sample, ch);
     e.cases = calloc(SLOTS_MOST, sizeof *e.cases);

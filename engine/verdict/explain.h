@@ -13,7 +13,7 @@ struct known_rules {
 
 /* Searches on at most ten slots of the stage, those that are wrong first. known: may be NULL. -1 where memory ran out.
  */
-int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch,
-                      struct judge_scratch *scratch, const struct known_rules *known, struct explanation *out);
+int judgement_explain(const struct judgement *j, const struct trace *t, enum asc_channel ch, struct searchers by,
+                      const struct known_rules *known, struct explanation *out);
 
 #endif

@@ -375,7 +375,8 @@ struct testing {
     const struct summary *summary;
     const struct cause_plan *plan;
     const struct cause_evidence *evidence; /* [CAUSE_COUNT] */
-    struct judge_scratch *scratch;
+    struct searchers by;
+    struct judge_scratch *scratch;             /* the first of theirs */
     const struct declared_otherwise *declared; /* [ASC_CHANNELS] */
     struct known_rules *known;                 /* of the stages so far */
     int above;                                 /* the last stage so far that is wrong for no known reason; -1: none */
@@ -501,7 +502,7 @@ static void take_explanation(const struct testing *testing, const struct explana
    itself, have no other way to be right: what a rule says of them stands, small as it is. */
 static int explain_right(const struct testing *testing, enum asc_channel ch, struct explanation *found)
 {
-    const int failed = judgement_explain(testing->j, testing->t, ch, testing->scratch, testing->known, found);
+    const int failed = judgement_explain(testing->j, testing->t, ch, testing->by, testing->known, found);
     const struct rule *rule = &found->rule[0];
     const bool said = ch <= asc_v || ch >= asc_o || rule->kind == RULE_ROUNDED || rule->kind == RULE_SCALE ||
                       rule->kind == RULE_SUMMED || (rule->kind == RULE_EXPONENT && testing->above < 0) ||
@@ -517,7 +518,7 @@ static int explain_right(const struct testing *testing, enum asc_channel ch, str
 static int describe_strays(const struct testing *testing, const char *why, struct finding *f)
 {
     struct explanation found = {0};
-    const int failed = judgement_explain(testing->j, testing->t, f->channel, testing->scratch, NULL, &found);
+    const int failed = judgement_explain(testing->j, testing->t, f->channel, testing->by, NULL, &found);
     const struct rule *rule = &found.rule[0];
     const bool narrow = (rule->kind == RULE_VECTOR || rule->kind == RULE_ROUNDED) && rule->type != DTYPE_COUNT;
     const bool whole = found.n == 1 && found.share >= FINDING_WHOLE;
@@ -614,7 +615,7 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
     if (f->cause == CAUSE_NONE && !f->output_right && ch <= asc_v && is_laid_out(testing->t))
         failed |= take_address(testing, ch, strides_words, &found, f);
     if (f->cause == CAUSE_NONE && (!f->output_right || (written && ch == asc_m)) && !deals_otherwise(testing, ch)) {
-        failed |= judgement_explain(testing->j, testing->t, ch, testing->scratch, testing->known, &found);
+        failed |= judgement_explain(testing->j, testing->t, ch, testing->by, testing->known, &found);
         if (f->output_right && found.cause != CAUSE_m_guard_kept) /* of rows that nothing is made of */
             memset(&found, 0, sizeof found);
         f->cause = found.cause;
@@ -674,13 +675,13 @@ static int find_channel(const struct testing *testing, enum asc_channel ch, stru
 
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
-                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS])
+                   struct judge_scratch *const *scratch, struct pool *pool, struct finding findings[MAX_FINDINGS])
 {
     struct declared_otherwise declared[ASC_CHANNELS] = {0};
     struct known_rules known = {0};
-    struct testing testing = {j, t, summary, plan, evidence, scratch, declared, &known, -1};
+    struct testing testing = {j, t, summary, plan, evidence, {pool, scratch}, scratch[0], declared, &known, -1};
     int n = 0;
-    if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch, declared) != 0)
+    if (output_right(summary, asc_lse) && declarations_try(j, t, summary, scratch[0], declared) != 0)
         return -1;
     if (summary->unvisited && skipping_find(j, t, summary, &findings[n++]) != 0)
         return -1;
@@ -694,7 +695,7 @@ int judgement_find(const struct judgement *j, const struct trace *t, const struc
         }
     /* Q was looked at first: what K or V have shown may be its rule too. */
     const bool again = n > first && findings[first].channel <= asc_v && known.n > 0;
-    if (again && !finding_word(&findings[first], t)[0])
+    if (again && !finding_word(&findings[first], t)[0] && !finding_has_rule(&findings[first]))
         return find_channel(&testing, findings[first].channel, &findings[first]) ? -1 : n;
     return n;
 }

@@ -213,11 +213,11 @@ int judgement_plan(const struct judgement *j, const struct trace *t, unsigned cu
 /* Adds what one slot says about every cause of the culprits. Thread-safe for different evidence. -1 without memory. */
 int judgement_collect(const struct judgement *j, const struct trace *t, const struct cause_plan *plan, int slot,
                       struct judge_scratch *scratch, struct cause_evidence evidence[CAUSE_COUNT]);
-/* A finding for every culprit of a summary of all slots, from the evidence of all slots; returns how many, -1 without
-   memory. */
+/* A finding for every culprit of a summary of all slots, from the evidence of all slots, by a pool, a scratch for each
+   of its threads, or (NULL) alone; returns how many, -1 without memory. */
 int judgement_find(const struct judgement *j, const struct trace *t, const struct summary *summary,
                    const struct cause_plan *plan, const struct cause_evidence evidence[CAUSE_COUNT],
-                   struct judge_scratch *scratch, struct finding findings[MAX_FINDINGS]);
+                   struct judge_scratch *const *scratch, struct pool *pool, struct finding findings[MAX_FINDINGS]);
 /* What it is in a word or two: "scaled-twice", "race", "s_unit = scaled"; "": that is not known. */
 const char *finding_word(const struct finding *f, const struct trace *t);
 bool finding_has_rule(const struct finding *f); /* that explains all that is wrong */

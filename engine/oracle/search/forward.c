@@ -441,21 +441,24 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
     const bool rescales = rule->share > 0 || rule->new_power != 0;
     const int steps = rule->share > 0 ? (cols + rule->share - 1) / rule->share : 1;
     const double *alpha = x.of[asc_alpha].value;
-    double *to = search->operand;
+    double *to = search->operand, *power = search->rows[2]; /* of a row's alpha, by how many steps rescale */
     if (!from || (rescales && (!alpha || t->next_alpha)))
         return false;
     for (int r = 0; r < (int)query_rows(t) && rescales; r++)
         search->rows[1][r] = pow(alpha[r], steps);
     if (rescales)
         x.of[asc_alpha].value = search->rows[1];
-    for (int r = 0; r < (int)query_rows(t); r++)
+    for (int r = 0; r < (int)query_rows(t); r++) {
+        for (int step = 0; step <= steps && rescales; step++)
+            power[step] = pow(alpha[r], rule->share > 0 ? step : rule->new_power);
         for (int col = 0; col < cols; col++) {
             const size_t i = (size_t)r * (size_t)cols + (size_t)col;
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
             const int step = rule->share > 0 ? steps - !rule->cuts - map_at(&rule->map, col) / rule->share : 0;
             if (rescales && term_holds(&rule->keys, col))
-                to[i] *= pow(alpha[r], rule->share > 0 ? step : rule->new_power);
+                to[i] *= power[step];
         }
+    }
     if (dims) {
         x.of[asc_q].value = to;
     } else if (ch == asc_m) {
@@ -593,5 +596,5 @@ static rule_gives *const gives[] = {
 bool rule_forward(struct search *search, const struct rule *rule, const struct sample_tile *t, double *want,
                   double *bound)
 {
-    return rule->kind != RULE_NONE && gives[rule->kind](search, rule, t, want, bound);
+    return rule->kind != RULE_NONE && !search_is_stopped(search) && gives[rule->kind](search, rule, t, want, bound);
 }

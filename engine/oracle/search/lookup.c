@@ -39,7 +39,8 @@ bool lookup_load(struct lookup *l, enum asc_channel tensor, int head)
 {
     const struct source *source = source_of(l->search, tensor, head);
     const struct oracle_case *c = l->search->sample->tiles[0].c;
-    if (!source || !source->rows.data || oracle_dim(c, tensor) != oracle_dim(c, l->operand))
+    if (search_is_stopped(l->search) || !source || !source->rows.data ||
+        oracle_dim(c, tensor) != oracle_dim(c, l->operand))
         return false;
     if (l->rows && l->tensor == tensor && l->head == head)
         return true;

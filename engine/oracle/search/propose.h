@@ -5,8 +5,10 @@
 #include "engine/oracle/search/rule.h"
 #include <math.h>
 
-/* Of any stage: a number, a factor, a constant, another type, another place, the tile before. */
+/* Of any stage: a number, a factor, a constant. */
 void propose_result(struct search *search);
+/* Of any stage: the tile before, another place, another type. */
+void propose_displaced(struct search *search);
 /* Of any stage: a number in place of -inf. */
 void propose_masked(struct search *search);
 /* Of any stage: no number where a guard is missing. */

@@ -449,47 +449,68 @@ void propose_edits(struct search *search)
     case asc_q:
     case asc_k:
     case asc_v:
-        propose_read(search, search->sample->channel);
-        propose_halves(search, search->sample->channel);
-        propose_moved(search, search->sample->channel);
+        if (search_part(search))
+            propose_read(search, search->sample->channel);
+        if (search_part(search))
+            propose_halves(search, search->sample->channel);
+        if (search_part(search))
+            propose_moved(search, search->sample->channel);
         break;
     case asc_m:
-        propose_unit(search);
-        propose_turn(search, asc_s);
-        propose_sink(search);
+        if (search_part(search))
+            propose_unit(search);
+        if (search_part(search))
+            propose_turn(search, asc_s);
+        if (search_part(search))
+            propose_sink(search);
         break;
     case asc_alpha:
-        propose_sink(search);
+        if (search_part(search))
+            propose_sink(search);
         break;
     case asc_p:
-        propose_turn(search, asc_s);
+        if (search_part(search))
+            propose_turn(search, asc_s);
         break;
     case asc_s:
-        propose_cap(search);
-        propose_biases(search);
-        propose_places_of_score(search, try_linear);
-        propose_both(search);
-        propose_operand(search, asc_q);
-        propose_operand(search, asc_k);
+        if (search_part(search))
+            propose_cap(search);
+        if (search_part(search))
+            propose_biases(search);
+        if (search_part(search))
+            propose_places_of_score(search, try_linear);
+        if (search_part(search))
+            propose_both(search);
+        if (search_part(search))
+            propose_operand(search, asc_q);
+        if (search_part(search))
+            propose_operand(search, asc_k);
         break;
     case asc_l:
-        propose_turn(search, asc_p);
-        propose_operand(search, asc_p);
+        if (search_part(search))
+            propose_turn(search, asc_p);
+        if (search_part(search))
+            propose_operand(search, asc_p);
         break;
     case asc_u:
-        propose_turn(search, asc_p);
-        propose_operand(search, asc_p);
-        propose_operand(search, asc_v);
+        if (search_part(search))
+            propose_turn(search, asc_p);
+        if (search_part(search))
+            propose_operand(search, asc_p);
+        if (search_part(search))
+            propose_operand(search, asc_v);
         break;
     case asc_o:
     case asc_lse:
-        propose_sink(search);
+        if (search_part(search))
+            propose_sink(search);
         break;
     default:
         break;
     }
     if (!search_is_settled(search))
-        propose_scaled_operands(search);
+        if (search_part(search))
+            propose_scaled_operands(search);
 }
 
 bool is_nearly_right(const struct sample *s)

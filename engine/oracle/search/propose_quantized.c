@@ -59,19 +59,9 @@ static void propose_narrow_quotients(struct search *search, struct rule rule)
     }
 }
 
-void propose_quantized(struct search *search)
+/* Codes that are cut off, and rounded down. */
+static void propose_cut_codes(struct search *search, struct rule rule, bool steps)
 {
-    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
-    static const double limits[] = {126, 127, 127.5, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
-    const struct sample *s = search->sample;
-    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
-    struct rule rule = rule_new(RULE_QUANTIZED);
-    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
-        return;
-    const double limit = limit_of(source);
-    rule.share = source->coding.rows;
-    rule.cost = 5;
-    const bool steps = dtype_is_step_code(codes_type(source->coding.quantized));
     rule.cuts = true;
     for (int half = 0; half < (steps ? 2 : 1); half++) {
         rule.plus = half / 2.0;
@@ -82,35 +72,69 @@ void propose_quantized(struct search *search)
     rule.down = steps;
     if (rule.down)
         rule_try(search, &rule);
-    rule.down = false;
-    propose_narrow_quotients(search, rule);
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        rule.factor = limit / limits[i];
-        for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {
-            rule.wraps = wraps;
-            rule.cost = 9 + wraps;
-            if (wraps || fabs(rule.factor - 1) > 1e-6)
-                rule_try(search, &rule);
+}
+
+/* Scales by another largest code. */
+static void propose_largest_codes(struct search *search, struct rule rule, double own, bool steps)
+{
+    static const double limits[] = {126, 127, 127.5, 128, 254, 255, 256, 240, 224, 447, 448, 464, 480, 57344, 61440, 1};
+    enum { LIMITS = sizeof limits / sizeof limits[0] };
+    for (int half = 0; half < 2; half++) {
+        if (!search_part(search))
+            continue;
+        for (int i = half * LIMITS / 2; i < (half + 1) * LIMITS / 2; i++) {
+            rule.factor = own / limits[i];
+            for (int wraps = 0; wraps < (steps ? 2 : 1); wraps++) {
+                rule.wraps = wraps;
+                rule.cost = 9 + wraps;
+                if (wraps || fabs(rule.factor - 1) > 1e-6)
+                    rule_try(search, &rule);
+            }
         }
     }
-    rule.factor = 1;
-    rule.is_signed = true;
-    rule.wraps = steps;
-    rule.cost = 6;
-    rule_try(search, &rule);
-    rule.is_signed = rule.wraps = false;
+}
+
+static void propose_shares(struct search *search, struct rule rule, const struct source *source)
+{
+    static const int shares[] = {0, 1, 2, 4, 8, 16, 32, 64, 128};
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         rule.share = shares[i];
         rule.cost = 8;
         if (rule.share != source->coding.rows && rule.share < source->rows.rows)
             rule_try(search, &rule);
     }
-    rule.share = source->coding.rows;
-    if (search->best.kind != RULE_NONE || rule.share != 0)
+}
+
+void propose_quantized(struct search *search)
+{
+    const struct sample *s = search->sample;
+    const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
+    struct rule rule = rule_new(RULE_QUANTIZED), other;
+    if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
         return;
-    propose_parts(search, rule, source->rows.rows);
-    rule.rows.partly = true;
-    rule.wraps = steps;
-    rule.cost = 16;
-    rule_try(search, &rule);
+    const bool steps = dtype_is_step_code(codes_type(source->coding.quantized));
+    rule.share = source->coding.rows;
+    rule.cost = 5;
+    if (search_part(search))
+        propose_cut_codes(search, rule, steps);
+    if (search_part(search))
+        propose_narrow_quotients(search, rule);
+    propose_largest_codes(search, rule, limit_of(source), steps);
+    other = rule;
+    other.is_signed = true;
+    other.wraps = steps;
+    other.cost = 6;
+    if (search_part(search))
+        rule_try(search, &other);
+    if (search_part(search))
+        propose_shares(search, rule, source);
+    const bool parts = search_part(search) && rule.share == 0;
+    if (parts && search->best.kind == RULE_NONE) {
+        rule.cost = 8;
+        propose_parts(search, rule, source->rows.rows);
+        rule.rows.partly = true;
+        rule.wraps = steps;
+        rule.cost = 16;
+        rule_try(search, &rule);
+    }
 }

@@ -421,17 +421,28 @@ void propose_result(struct search *search)
     double *room = search_room(search, GATHERED * sizeof *room);
     if (!room)
         return;
-    propose_constant(search);
-    propose_factor(search, room);
-    propose_plus(search, room);
-    if (search_is_settled(search))
-        return;
+    if (search_part(search))
+        propose_constant(search);
+    if (search_part(search))
+        propose_factor(search, room);
+    if (search_part(search))
+        propose_plus(search, room);
+}
+
+void propose_displaced(struct search *search)
+{
     if (search->sample->channel >= asc_s) {
-        propose_stale(search);
-        propose_added(search);
-        propose_place(search);
-        propose_quotient(search);
+        if (search_part(search))
+            propose_stale(search);
+        if (search_part(search))
+            propose_added(search);
+        if (search_part(search))
+            propose_place(search);
+        if (search_part(search))
+            propose_quotient(search);
     }
-    propose_limits(search);
-    propose_types(search);
+    if (search_part(search))
+        propose_limits(search);
+    if (search_part(search))
+        propose_types(search);
 }

@@ -61,57 +61,89 @@ static void try_bases(struct search *search, const struct rule *from)
     }
 }
 
-static void try_variants(struct search *search, enum asc_channel operand)
+/* By another multiple of the angle, or with sine and cosine exchanged. */
+static void try_multiples(struct search *search, const struct rule *own)
 {
     static const double times[] = {0, -1, 2, 3, 0.5, 0.25, 0.125};
-    const struct rule own = plain(search, operand);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        struct rule rule = own;
+        struct rule rule = *own;
         rule.turned.times = times[i];
         try_if_any(search, &rule);
     }
     for (int i = 0; i < 6; i++) {
-        struct rule rule = own;
+        struct rule rule = *own;
         rule.turned.quarters = i % 3 == 2 ? 2 : i % 3 * 2 - 1;
         rule.turned.times = i < 3 ? -1 : 1;
         rule.cost += 2;
         try_if_any(search, &rule);
     }
-    for (int i = 2; i < 2 * NARROW_ROPES; i++) {
-        struct rule rule = own;
-        rule.turned.narrow = (enum narrow_rope)(i / 2);
-        rule.turned.narrow_type = i % 2 ? DTYPE_BF16 : DTYPE_F16;
+}
+
+static void try_narrow(struct search *search, const struct rule *own, enum narrow_rope what)
+{
+    static const enum dtype types[] = {DTYPE_F16, DTYPE_BF16};
+    for (int i = 0; i < 2; i++) {
+        struct rule rule = *own;
+        rule.turned.narrow = what;
+        rule.turned.narrow_type = types[i];
         rule.cost += 2;
         rule_try(search, &rule);
     }
+}
+
+/* Pairs that are turned in place, or are others; elements that are no pairs. */
+static void try_partners(struct search *search, const struct rule *own)
+{
+    const bool halves = own->turned.by.kind == ASC_ROPE_HALF;
     for (int reuse = REUSE_FIRST; reuse <= REUSE_SECOND; reuse++) {
-        struct rule rule = own;
+        struct rule rule = *own;
         rule.turned.reuse = (enum reuse)reuse;
         try_if_any(search, &rule);
     }
-    for (int partner = PARTNER_XOR; partner < PARTNERS && own.turned.by.kind == ASC_ROPE_HALF; partner++) {
-        struct rule rule = own;
+    for (int partner = PARTNER_XOR; partner < PARTNERS && halves; partner++) {
+        struct rule rule = *own;
         rule.turned.partner = (enum partner)partner;
         try_if_any(search, &rule);
     }
-    for (int beyond = 1; beyond < (own.turned.by.kind == ASC_ROPE_HALF ? BEYOND_BY_FORMULA : BEYONDS); beyond++) {
-        struct rule rule = own;
+    for (int beyond = 1; beyond < (halves ? BEYOND_BY_FORMULA : BEYONDS); beyond++) {
+        struct rule rule = *own;
         rule.turned.beyond = (enum beyond)beyond;
         try_if_any(search, &rule);
     }
-    const int other = own.turned.by.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
+}
+
+/* As the other kind of RoPE has it: pairs, angles, signs. */
+static void try_kinds(struct search *search, const struct rule *own)
+{
+    const int other = own->turned.by.kind == ASC_ROPE_HALF ? ASC_ROPE_INTERLEAVED : ASC_ROPE_HALF;
     for (int i = 1; i < 4; i++) {
-        struct rule rule = own;
-        rule.turned.by.kind = i & 1 ? other : own.turned.by.kind;
-        rule.turned.angles = i & 2 ? other : own.turned.by.kind;
+        struct rule rule = *own;
+        rule.turned.by.kind = i & 1 ? other : own->turned.by.kind;
+        rule.turned.angles = i & 2 ? other : own->turned.by.kind;
         rule.turned.signs = rule.turned.by.kind;
         try_if_any(search, &rule);
     }
-    struct rule signs = own;
+    struct rule signs = *own;
     signs.turned.signs = other;
     try_if_any(search, &signs);
-    try_dims(search, &own);
-    try_bases(search, &own);
+}
+
+static void try_variants(struct search *search, enum asc_channel operand)
+{
+    const struct rule own = plain(search, operand);
+    if (search_part(search))
+        try_multiples(search, &own);
+    for (int what = ROPE_WIDE + 1; what < NARROW_ROPES; what++)
+        if (search_part(search))
+            try_narrow(search, &own, (enum narrow_rope)what);
+    if (search_part(search))
+        try_partners(search, &own);
+    if (search_part(search))
+        try_kinds(search, &own);
+    if (search_part(search)) {
+        try_dims(search, &own);
+        try_bases(search, &own);
+    }
 }
 
 /* Whether the row, turned so, is what was captured of Q or K, or gives the scores that were: all that were looked at.
@@ -196,7 +228,7 @@ static void look_at_tile(const struct search *search, const struct rule *rule, i
     for (int line = 0; line < lines; line++)
         wrong += line_is_wrong(search, rule, t, line);
     const int step = 1 + (wrong - 1) / most;
-    for (int line = 0; line < lines && p->n < ROWS_LOOKED_AT; line++)
+    for (int line = 0; line < lines && p->n < ROWS_LOOKED_AT && !search_is_stopped(search); line++)
         if (line_is_wrong(search, rule, t, line) && i++ % step == tile % step) {
             p->at[p->n].tile = tile;
             p->at[p->n].line = line;
@@ -278,7 +310,7 @@ static void try_angles(struct search *search, struct rule rule, double *row)
         if (line < 0 || !line_is_wrong(search, &rule, t, line))
             continue;
         rows++;
-        for (int i = 0; i < pairs; i++) {
+        for (int i = 0; i < pairs && !search_is_stopped(search); i++) {
             int by = AMBIGUOUS, fits = 0;
             for (int j = 0; j < pairs; j++) {
                 bool told;
@@ -301,7 +333,7 @@ void propose_rope(struct search *search)
     const enum asc_channel stage = search->sample->channel;
     const struct oracle_case *c = search->sample->tiles[0].c;
     const bool itself = stage == asc_q || stage == asc_k;
-    if (stage == asc_v && c->rope.kind && c->rope.dim <= c->head_dim_v) {
+    if (stage == asc_v && c->rope.kind && c->rope.dim <= c->head_dim_v && search_part(search)) {
         struct rule rule = plain(search, asc_v);
         try_if_any(search, &rule);
     }
@@ -310,6 +342,8 @@ void propose_rope(struct search *search)
         return;
     for (int i = 0; i < (itself ? 1 : 3); i++)
         try_variants(search, operands[i]);
+    if (!search_part(search))
+        return;
     double *row =
         itself && !search_is_settled(search) ? search_room(search, 2 * (size_t)c->head_dim * sizeof *row) : NULL;
     if (row)

@@ -591,59 +591,69 @@ static void try_pages(struct search *search, enum asc_channel operand)
 void propose_rows(struct search *search)
 {
     const enum asc_channel stage = search->sample->channel;
+    const struct rule *best = &search->best;
     if (stage <= asc_v) {
-        look_up_operand(search, stage, NULL);
-        if (search->best.kind == RULE_NONE || search->best.evidence.share < 0.9999)
+        if (search_part(search))
+            look_up_operand(search, stage, NULL);
+        if (search_part(search) && (best->kind == RULE_NONE || best->evidence.share < 0.9999))
             try_apart(search, stage);
-        if (stage != asc_q) {
+        if (search_part(search) && stage != asc_q)
             try_longer(search, stage);
+        if (search_part(search) && stage != asc_q)
             try_pages(search, stage);
-        }
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_usual(search, stage);
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_summed(search, stage);
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_checkered(search, stage);
     } else if (stage == asc_s) {
-        propose_seen(search);
-        propose_transposed(search, asc_k);
-        look_up_operand(search, asc_k, look_up_lines);
-        look_up_operand(search, asc_q, look_up_lines);
-        look_up_operand(search, asc_k, look_up_operand_solved);
-        look_up_operand(search, asc_q, look_up_operand_solved);
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search))
+            propose_seen(search);
+        if (search_part(search))
+            propose_transposed(search, asc_k);
+        if (search_part(search))
+            look_up_operand(search, asc_k, look_up_lines);
+        if (search_part(search))
+            look_up_operand(search, asc_q, look_up_lines);
+        if (search_part(search))
+            look_up_operand(search, asc_k, look_up_operand_solved);
+        if (search_part(search))
+            look_up_operand(search, asc_q, look_up_operand_solved);
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_swizzled(search);
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_described(search);
-        if (search->best.kind == RULE_NONE) {
+        if (search_part(search) && best->kind == RULE_NONE) {
             propose_panels(search, asc_k);
             propose_panels(search, asc_q);
             propose_summed(search, asc_k);
             propose_summed(search, asc_q);
         }
-        if (search->best.kind == RULE_NONE) {
+        if (search_part(search) && best->kind == RULE_NONE) {
             propose_usual(search, asc_k);
             propose_pieces(search, asc_k);
         }
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_paired(search);
-        if (search->best.kind == RULE_NONE) {
+        if (search_part(search) && best->kind == RULE_NONE) {
             propose_elements(search, asc_k);
             propose_elements(search, asc_q);
         }
     } else if (stage == asc_u) {
-        propose_transposed(search, asc_v);
-        look_up_operand(search, asc_v, look_up_operand_solved);
-        if (search->best.kind == RULE_NONE) {
+        if (search_part(search))
+            propose_transposed(search, asc_v);
+        if (search_part(search))
+            look_up_operand(search, asc_v, look_up_operand_solved);
+        if (search_part(search) && best->kind == RULE_NONE) {
             propose_panels(search, asc_v);
             propose_summed(search, asc_v);
         }
-        if (search->best.kind == RULE_NONE) {
+        if (search_part(search) && best->kind == RULE_NONE) {
             propose_usual(search, asc_v);
             propose_pieces(search, asc_v);
         }
-        if (search->best.kind == RULE_NONE)
+        if (search_part(search) && best->kind == RULE_NONE)
             propose_elements(search, asc_v);
     }
 }

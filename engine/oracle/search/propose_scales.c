@@ -592,10 +592,11 @@ void propose_scales(struct search *search)
         return;
     for (int ch = asc_q; ch <= asc_v; ch++)
         if (comes_in(c, (enum asc_channel)ch, s->channel)) {
-            propose_scale(search, (enum asc_channel)ch, room);
-            if (s->channel > asc_v)
+            if (search_part(search))
+                propose_scale(search, (enum asc_channel)ch, room);
+            if (search_part(search) && s->channel > asc_v)
                 propose_halves(search, (enum asc_channel)ch);
         }
-    if (comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
+    if (search_part(search) && comes_in(c, asc_q, s->channel) && comes_in(c, asc_k, s->channel))
         propose_powers(search, asc_s);
 }

@@ -299,15 +299,9 @@ static void propose_exchanged(struct search *search)
             }
 }
 
-void propose_splits(struct search *search)
+/* What was merged is not rescaled to a larger LSE that comes later. */
+static void propose_kept(struct search *search)
 {
-    const struct sample_tile *t = &search->sample->tiles[0];
-    if (search->sample->channel < asc_o || !t->last_tile)
-        return;
-    propose_formulas(search);
-    propose_unshifted(search);
-    propose_subsets(search, t->c->kv_splits < SPLITS_TRIED ? t->c->kv_splits : SPLITS_TRIED);
-    propose_items(search);
     for (int keeps = 1; keeps <= (search->sample->channel == asc_o ? 3 : 1); keeps++) {
         struct rule rule = merged_as(1, 0);
         rule.keeps_sum = keeps & 1;
@@ -315,7 +309,12 @@ void propose_splits(struct search *search)
         rule.cost += 2;
         rule_try(search, &rule);
     }
-    for (int rows = 2; rows <= t->c->br; rows *= 2) {
+}
+
+/* Of rows that a loop goes through each takes in those before it. */
+static void propose_running(struct search *search, int most)
+{
+    for (int rows = 2; rows <= most; rows *= 2) {
         struct rule rule = merged_as(1, 0);
         rule.runs_on = rows;
         rule.cost += 4;
@@ -324,14 +323,36 @@ void propose_splits(struct search *search)
         if (search->sample->channel == asc_o)
             rule_try(search, &rule);
     }
-    propose_narrow_splits(search);
-    if (search->best.kind == RULE_NONE)
+}
+
+void propose_splits(struct search *search)
+{
+    const struct sample_tile *t = &search->sample->tiles[0];
+    const struct rule *best = &search->best;
+    if (search->sample->channel < asc_o || !t->last_tile)
+        return;
+    if (search_part(search))
+        propose_formulas(search);
+    if (search_part(search))
+        propose_unshifted(search);
+    if (search_part(search))
+        propose_subsets(search, t->c->kv_splits < SPLITS_TRIED ? t->c->kv_splits : SPLITS_TRIED);
+    if (search_part(search))
+        propose_items(search);
+    if (search_part(search))
+        propose_kept(search);
+    if (search_part(search))
+        propose_running(search, t->c->br);
+    if (search_part(search))
+        propose_narrow_splits(search);
+    if (search_part(search) && best->kind == RULE_NONE)
         propose_narrow_merge(search);
-    if (search->best.kind == RULE_NONE)
+    if (search_part(search) && best->kind == RULE_NONE)
         propose_swapped(search);
-    propose_other_rows(search, t->c->br);
-    if (search->best.kind == RULE_NONE)
+    if (search_part(search))
+        propose_other_rows(search, t->c->br);
+    if (search_part(search) && best->kind == RULE_NONE)
         propose_workspace(search);
-    if (search->best.kind == RULE_NONE)
+    if (search_part(search) && best->kind == RULE_NONE)
         propose_exchanged(search);
 }

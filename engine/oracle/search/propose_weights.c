@@ -546,21 +546,24 @@ static void propose_reach(struct search *search)
 
 void propose_weights(struct search *search)
 {
-    switch (search->sample->channel) {
+    const enum asc_channel ch = search->sample->channel;
+    switch (ch) {
     case asc_m:
-        propose_part(search);
+        if (search_part(search))
+            propose_part(search);
         break;
     case asc_s:
     case asc_l:
     case asc_u:
-        propose_sum(search);
-        if (search->sample->channel != asc_s) {
+        if (search_part(search))
+            propose_sum(search);
+        if (search_part(search) && ch != asc_s)
             propose_reach(search);
+        if (search_part(search) && ch != asc_s)
             propose_rescaled(search);
-        }
-        if (search->sample->channel == asc_u)
+        if (search_part(search) && ch == asc_u)
             propose_weight(search);
-        if (search->sample->channel == asc_l && search->best.kind == RULE_NONE) {
+        if (search_part(search) && ch == asc_l && search->best.kind == RULE_NONE) {
             struct rule rule = rule_new(RULE_WEIGHT);
             rule.keys.a = map_bits_for(search->sample->tiles[0].c->bc);
             propose_exchanges(search, rule);

@@ -1,6 +1,7 @@
 /* Whether a rule explains what was captured, where, and by how much more than chance. */
 #include "engine/oracle/search/search.h"
 
+#include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/causes/causes.h"
@@ -124,12 +125,77 @@ VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *wa
     return !t->unlimited || !beyond;
 }
 
+/* 0: of no narrow type. */
+static double largest_of(enum dtype t)
+{
+    switch (t) {
+    case DTYPE_F16:
+        return (double)F16_MAX;
+    case DTYPE_BF16:
+        return 0x1.FEp127;
+    case DTYPE_E4M3:
+        return (double)E4M3_MAX;
+    case DTYPE_E5M2:
+        return (double)E5M2_MAX;
+    case DTYPE_E2M1:
+        return (double)E2M1_MAX;
+    default:
+        return 0;
+    }
+}
+
+/* The same of a captured narrow type; ends: of what the rule gives, and of what is right, both as they are rounded.
+   false: some are beyond its largest number. */
+VECTOR_UNITS static bool label_narrow(const struct sample_tile *t, const double *want, const double *bound,
+                                      double *const ends[4], double largest, uint8_t *labels)
+{
+    const double *got = t->got, *right = t->want, *open = t->bound;
+    const double *low = ends[0], *high = ends[1], *least = ends[2], *most = ends[3];
+    const uint8_t *cell = t->cell;
+    const int n = t->rows * t->cols;
+    int beyond = 0;
+    for (int i = 0; i < n; i++) {
+        const int finite = fabs(want[i]) <= DBL_MAX,
+                  near = (fabs(got[i] - want[i]) <= bound[i]) |
+                         ((got[i] >= low[i]) & (got[i] <= high[i]) & (fabs(got[i]) <= DBL_MAX)),
+                  given = (got[i] == want[i]) | (finite & (bound[i] < INFINITY) & near),
+                  low_right = (fabs(low[i] - right[i]) <= open[i]) | ((low[i] >= least[i]) & (low[i] <= most[i])),
+                  high_right = (fabs(high[i] - right[i]) <= open[i]) | ((high[i] >= least[i]) & (high[i] <= most[i])),
+                  apart = ((low[i] > right[i]) == (high[i] > right[i])) & !low_right & !high_right,
+                  other = (want[i] < right[i]) | (want[i] > right[i]),
+                  told = (finite & (fabs(right[i]) <= DBL_MAX)) ? apart : other;
+        labels[i] = label_of(cell[i], (want[i] != want[i]) & (bound[i] == INFINITY), given, told);
+        beyond |= (!(fabs(want[i]) + bound[i] <= largest) & (want[i] == want[i])) |
+                  (!(fabs(right[i]) + open[i] <= largest) & (right[i] == right[i]));
+    }
+    return !beyond;
+}
+
+static bool label_rounded(const struct search *search, const struct sample_tile *t, uint8_t *labels)
+{
+    double *const ends[4] = {search->operand, search->loose, search->sizes[0], search->sizes[1]};
+    const size_t n = sample_cells(t);
+    const double largest = largest_of(t->type);
+    if (largest == 0)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        ends[0][i] = search->want[i] - search->bound[i];
+        ends[1][i] = search->want[i] + search->bound[i];
+        ends[2][i] = t->want[i] - t->bound[i];
+        ends[3][i] = t->want[i] + t->bound[i];
+    }
+    for (int i = 0; i < 4; i++)
+        bound_round_row(t->type, ends[i], (int)n, ends[i]);
+    return label_narrow(t, search->want, search->bound, ends, largest, labels);
+}
+
 static void label_tile(const struct search *search, const struct rule *rule, const struct sample_tile *t,
                        uint8_t *labels, struct weighing *w)
 {
     const double *want = search->want, *bound = search->bound;
     const size_t n = sample_cells(t);
-    const bool labeled = t->type == DTYPE_F32 && !w->nan && label_f32(t, want, bound, labels);
+    const bool labeled =
+        !w->nan && (t->type == DTYPE_F32 ? label_f32(t, want, bound, labels) : label_rounded(search, t, labels));
     for (size_t i = 0; i < n && !labeled; i++) {
         const bool given = gives(t, i, want[i], bound[i], w->nan), wrong = t->cell[i] == CELL_WRONG;
         labels[i] = label_of(t->cell[i], isnan(want[i]) && bound[i] == INFINITY, given,
@@ -282,7 +348,18 @@ static void keep_rule(struct search *search, const struct rule *rule)
         *best = *rule;
     } else if (!again && is_better(rule, second)) {
         *second = *rule;
+    } else {
+        return;
     }
+    search->kept = true;
+}
+
+static bool explains_its_price(struct search *search, const struct rule *rule)
+{
+    const double over = rule->evidence.bits - rule_price(rule);
+    if (over >= 0)
+        search->over = fmin(search->over, over);
+    return over >= 0;
 }
 
 /* Rows that are right, where the rule would have them otherwise, are none of its own. */
@@ -475,6 +552,8 @@ void rule_try(struct search *search, struct rule *rule)
     }
     struct sample *s = search->sample;
     struct weighing w = {0};
+    if (search_is_stopped(search))
+        return;
     rule->channel = s->channel;
     rule->region = (struct region){0};
     search->tried++;
@@ -493,8 +572,7 @@ void rule_try(struct search *search, struct rule *rule)
     for (int i = 0; i < 2; i++)
         values += (double)w.units[i] * -log2((double)(w.hit[i] + 1) / (double)(w.tried[i] + 1));
     rule->evidence.bits = is_constant(rule) ? places : w.nan ? fmax(places, values) : values;
-    if (rule->evidence.units < UNITS_LEAST || rule->evidence.bits < rule_price(rule) ||
-        w.n_pairs < pairs_least(rule, &w))
+    if (rule->evidence.units < UNITS_LEAST || !explains_its_price(search, rule) || w.n_pairs < pairs_least(rule, &w))
         return;
     /* Which lane a row takes follows from its number: rows of some lanes alone would be another rule. */
     for (int i = 0; i < rule->region.n && rule->kind == RULE_LANES; i++)

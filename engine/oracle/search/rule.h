@@ -12,6 +12,7 @@
 #include "engine/oracle/search/formulas.h"
 #include "engine/oracle/search/map.h"
 #include "engine/oracle/search/region.h"
+#include <stdatomic.h>
 
 /* A new kind is a line here, its rows of gives[] (forward.c) and says[] (say.c), who proposes it (propose_*.c), and a
    row of docs/rules.md. */
@@ -421,7 +422,26 @@ struct search {
     struct rule best, second;
     size_t tried;
     bool failed;
+    int part, n_parts;       /* search_part() */
+    const atomic_int *epoch; /* of a search beside others: no longer `began`, it is for nothing. NULL: there are none */
+    int began;
+    bool kept;   /* best or second is another since it began */
+    double over; /* bits by which the rule that was taken most narrowly has more than its price */
 };
+
+/* A proposal can be made in parts, beside each other: whether this is the part. Every part passes all search_part() of
+   a proposal in the same order, whatever was found; what only some parts need is asked for behind them. */
+enum { PARTS_MOST = 24, PARTS_ALL = -1 };
+static inline bool search_part(struct search *search)
+{
+    const int part = search->n_parts < PARTS_MOST - 1 ? search->n_parts++ : PARTS_MOST - 1;
+    return search->part == PARTS_ALL || search->part == part;
+}
+/* Whether nobody wants what it finds: rules give nothing then. */
+static inline bool search_is_stopped(const struct search *search)
+{
+    return search->epoch && atomic_load_explicit(search->epoch, memory_order_relaxed) != search->began;
+}
 
 /* Zeroed room for as long as what asks proposes. NULL, and failed, without memory. */
 void *search_room(struct search *search, size_t bytes);

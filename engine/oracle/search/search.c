@@ -1,10 +1,12 @@
 #include "engine/oracle/search/search.h"
 
+#include "engine/base/pool.h"
 #include "engine/oracle/codes.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/propose.h"
 #include "engine/trace/layout.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,9 +69,190 @@ static void search_end(struct search *search)
 }
 
 /* The cheapest kinds first. */
-static void (*const proposals[])(struct search *search) = {
-    propose_result,  propose_rope,  propose_scales, propose_quantized, propose_dropout, propose_state,
-    propose_weights, propose_lanes, propose_edits,  propose_sums,      propose_splits,  propose_rows};
+static const struct proposal {
+    void (*make)(struct search *search);
+    bool in_parts; /* it asks search_part() */
+} proposals[] = {{propose_result, true},    {propose_displaced, true}, {propose_rope, true},   {propose_scales, true},
+                 {propose_quantized, true}, {propose_dropout, false},  {propose_state, false}, {propose_weights, true},
+                 {propose_lanes, false},    {propose_edits, true},     {propose_sums, false},  {propose_splits, true},
+                 {propose_rows, true}};
+enum { PROPOSALS = sizeof proposals / sizeof proposals[0] };
+
+static void propose(struct search *search, int i, int part)
+{
+    search->part = part;
+    search->n_parts = 0;
+    proposals[i].make(search);
+    search_release(search);
+}
+
+/* Parts of proposals are made beside each other, each from what was best when it began, and count in their order: if
+   what is best has changed by then, the part is made again. So they find what one thread finds, one after the other. */
+struct part {
+    enum { PART_OPEN, PART_TAKEN, PART_MADE } state;
+    int began;          /* the epoch */
+    size_t before, own; /* rules that were tried before it, as far as was known, and by it */
+    double over;        /* as of the search */
+    struct rule *found; /* owned: best and second; NULL: as before */
+};
+
+enum { SEARCHERS_MOST = 8, PARTS_ALL_TOLD = PROPOSALS * PARTS_MOST };
+
+struct race {
+    const struct search_inputs *inputs;
+    struct search *search; /* as if all that counts had been made in it; its arrays are of no use to the others */
+    struct search own[SEARCHERS_MOST];
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t changed;
+    struct part part[PARTS_ALL_TOLD];
+    int counted;
+    bool ended;
+    atomic_int epoch; /* how often what is best has changed, or it has ended */
+};
+
+/* The part counts now. false: more rules were tried before it than it knew of, and one that it took no longer pays. */
+static bool take_part(struct race *race, struct part *p)
+{
+    struct search *search = race->search;
+    const size_t more = search->tried - p->before;
+    if (p->over < log2((double)(search->tried + 1) / (double)(p->before + 1)))
+        return false;
+    search->tried += p->own;
+    if (!p->found)
+        return true;
+    for (int i = 0; i < 2; i++) /* those that it has not found itself were tried before */
+        p->found[i].evidence.tried += p->found[i].evidence.tried > p->before ? more : 0;
+    search->best = p->found[0];
+    search->second = p->found[1];
+    atomic_fetch_add(&race->epoch, 1);
+    return true;
+}
+
+static void end_race(struct race *race)
+{
+    race->ended = true;
+    atomic_fetch_add(&race->epoch, 1);
+}
+
+static void open_part(struct part *p)
+{
+    free(p->found);
+    *p = (struct part){.state = PART_OPEN};
+}
+
+/* Counts what can be, and opens again what began from something else. */
+static void count_parts(struct race *race)
+{
+    while (!race->ended) {
+        if (race->counted == PARTS_ALL_TOLD || race->search->failed ||
+            (race->counted % PARTS_MOST == 0 && search_is_settled(race->search))) {
+            end_race(race);
+            return;
+        }
+        struct part *p = &race->part[race->counted];
+        if (p->state != PART_MADE)
+            return;
+        if (p->began == atomic_load(&race->epoch) && take_part(race, p)) {
+            race->counted++;
+            continue;
+        }
+        open_part(p);
+        return;
+    }
+}
+
+static struct part *open_parts(struct race *race)
+{
+    for (int i = race->counted; i < PARTS_ALL_TOLD; i++) {
+        struct part *p = &race->part[i];
+        if (p->state == PART_MADE && p->began != atomic_load(&race->epoch))
+            open_part(p);
+        if (p->state == PART_OPEN)
+            return p;
+    }
+    return NULL;
+}
+
+static void make_part(struct race *race, struct search *own, struct part *p)
+{
+    const int at = (int)(p - race->part), i = at / PARTS_MOST, part = at % PARTS_MOST;
+    p->state = PART_TAKEN;
+    p->began = own->began = atomic_load(&race->epoch);
+    p->before = own->tried = race->search->tried;
+    own->best = race->search->best;
+    own->second = race->search->second;
+    own->kept = false;
+    own->over = INFINITY;
+    pthread_mutex_unlock(&race->lock);
+    if (proposals[i].in_parts || part == 0)
+        propose(own, i, proposals[i].in_parts ? part : PARTS_ALL);
+    struct rule *found = own->kept ? malloc(2 * sizeof *found) : NULL;
+    if (found) {
+        found[0] = own->best;
+        found[1] = own->second;
+    }
+    pthread_mutex_lock(&race->lock);
+    race->search->failed |= own->failed || (own->kept && !found);
+    p->found = found;
+    p->own = own->tried - p->before;
+    p->over = own->over;
+    p->state = PART_MADE;
+    count_parts(race);
+    pthread_cond_broadcast(&race->changed);
+}
+
+static int race_step(void *ctx, int worker)
+{
+    struct race *race = ctx;
+    if (worker >= SEARCHERS_MOST)
+        return 0;
+    struct search *own = &race->own[worker];
+    *own = (struct search){
+        .sample = race->search->sample, .scratch = race->inputs->by.scratch[worker], .epoch = &race->epoch};
+    const bool begun = search_begin(own, race->inputs) == 0;
+    pthread_mutex_lock(&race->lock);
+    race->search->failed |= !begun;
+    while (count_parts(race), !race->ended) {
+        struct part *p = open_parts(race);
+        if (p)
+            make_part(race, own, p);
+        else
+            pthread_cond_wait(&race->changed, &race->lock);
+    }
+    pthread_cond_broadcast(&race->changed);
+    pthread_mutex_unlock(&race->lock);
+    search_end(own);
+    return 0;
+}
+
+static void propose_beside(struct search *search, const struct search_inputs *inputs)
+{
+    struct race *race = calloc(1, sizeof *race);
+    search->failed |= !race;
+    if (!race)
+        return;
+    race->inputs = inputs;
+    race->search = search;
+    pthread_mutex_init(&race->lock, NULL);
+    pthread_cond_init(&race->changed, NULL);
+    pool_start(inputs->by.pool, race_step, race);
+    pool_wait(inputs->by.pool);
+    pthread_cond_destroy(&race->changed);
+    pthread_mutex_destroy(&race->lock);
+    for (int i = 0; i < PARTS_ALL_TOLD; i++)
+        free(race->part[i].found);
+    free(race);
+}
+
+static void propose_all(struct search *search, const struct search_inputs *inputs)
+{
+    if (inputs->by.pool && pool_threads(inputs->by.pool) > 1) {
+        propose_beside(search, inputs);
+        return;
+    }
+    for (int i = 0; i < PROPOSALS && !search_is_settled(search); i++)
+        propose(search, i, PARTS_ALL);
+}
 
 static bool is_in_pattern(uint8_t cell)
 {
@@ -238,10 +421,7 @@ static int run(struct search *search, const struct search_inputs *inputs, const 
         propose_unguarded(search);
         propose_masked(search);
         propose_readings(search);
-        for (size_t i = 0; i < sizeof proposals / sizeof proposals[0] && !search_is_settled(search); i++) {
-            proposals[i](search);
-            search_release(search);
-        }
+        propose_all(search, inputs);
         if (search->best.kind == RULE_NONE)
             propose_following(search, inputs);
     }

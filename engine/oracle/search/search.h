@@ -27,6 +27,12 @@ struct explanation {
     char text[RULES_MOST * SENTENCE_BYTES];
 };
 
+/* Who searches: threads, each with a scratch of its own; pool NULL: the caller alone, with scratch[0]. */
+struct searchers {
+    struct pool *pool;
+    struct judge_scratch *const *scratch; /* [pool_threads(pool)] */
+};
+
 /* What is searched in beside the sample. */
 struct search_inputs {
     const struct source *sources; /* [n_sources] */
@@ -37,6 +43,7 @@ struct search_inputs {
     const struct rule *elsewhere; /* [n_elsewhere] rules of all that is wrong in other stages of the run */
     int n_elsewhere;
     struct work_items items;
+    struct searchers by; /* beside the scratch that is given: nobody where it is left out */
 };
 
 /* Finds the first rule. known: one that is tried alone, on a sample that has grown since *out was found, or RULE_NONE:

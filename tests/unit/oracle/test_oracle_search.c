@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/pool.h"
 #include "engine/oracle/search/constant.h"
 #include "engine/oracle/search/search.h"
 #include "engine/trace/layout.h"
 #include "tests/unit/lib/cause_grade.h"
 #include "tests/unit/lib/scratch.h"
 #include <cmocka.h>
+
+static struct searchers by; /* nobody beside the scratch of all tests */
 
 /* The explanation of the first stage that is wrong by itself. -1: none is. known: a rule that is tried alone. */
 static int explain(const struct spec *s, const struct rule *known, struct explanation *out)
@@ -30,7 +33,8 @@ static int explain(const struct spec *s, const struct rule *known, struct explan
     if (ch >= 0) {
         struct sample sample;
         struct source *sources = list_sources(run);
-        const struct search_inputs inputs = run_inputs(sources);
+        struct search_inputs inputs = run_inputs(sources);
+        inputs.by = by;
         take_sample(run, (enum asc_channel)ch, scratch, &sample);
         assert_int_equal(search_stage(&sample, scratch, &inputs, known, out), 0);
         if (!known)
@@ -224,6 +228,46 @@ static void uninformative_inputs(void **state)
     assert_int_equal(tally.false_rules, 0);
 }
 
+/* Threads find what one finds, and count as many rules, however far they have come when something is found. */
+static void threads_find_what_one_finds(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    struct judge_scratch *each[THREADS];
+    struct pool *pool = NULL;
+    int found = 0;
+    assert_int_equal(pool_new(THREADS, &pool, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_non_null(each[i] = judge_scratch_new());
+    for (int mistake = RIGHT + 1; mistake < MISTAKES; mistake++) {
+        const struct spec s = spec_at((enum mistake)mistake, mistake % SHAPES, FILL_NORMAL, 0);
+        struct explanation one, many;
+        if (mistake == LISTED_END || (mistake < LISTED_END && listed[mistake].needs & ~offers(&s)))
+            continue;
+        by = (struct searchers){0};
+        const int ch = explain(&s, NULL, &one);
+        by = (struct searchers){pool, each};
+        assert_int_equal(explain(&s, NULL, &many), ch);
+        if (ch < 0)
+            continue;
+        assert_string_equal(many.text, one.text);
+        assert_string_equal(many.runner_up_said, one.runner_up_said);
+        assert_int_equal(many.tried, one.tried);
+        for (int i = 0; i < 2 && one.n; i++) {
+            const struct evidence *a = &(i ? &one.runner_up : one.rule)->evidence;
+            const struct evidence *b = &(i ? &many.runner_up : many.rule)->evidence;
+            assert_int_equal(b->tried, a->tried);
+            assert_true(b->bits == a->bits && b->share == a->share);
+        }
+        found += one.n;
+    }
+    by = (struct searchers){0};
+    assert_in_range(found, 50, MISTAKES);
+    pool_free(pool);
+    for (int i = 0; i < THREADS; i++)
+        judge_scratch_free(each[i]);
+}
+
 /* What follows no rule gets none: 228 wrong stages, 988 with TESTS=all. */
 static void noise_is_not_explained(void **state)
 {
@@ -259,6 +303,7 @@ int main(void)
         cmocka_unit_test(listed_mistakes_are_explained), cmocka_unit_test(other_mistakes),
         cmocka_unit_test(what_is_said_of_others),        cmocka_unit_test(lanes_that_exchange_narrow_sums),
         cmocka_unit_test(uninformative_inputs),          cmocka_unit_test(noise_is_not_explained),
+        cmocka_unit_test(threads_find_what_one_finds),
     };
     return cmocka_run_group_tests_name("oracle: search", tests, scratch_begin, scratch_end);
 }

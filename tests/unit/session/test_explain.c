@@ -36,7 +36,7 @@ static struct explanation explain(mistake *mistake)
         }
     }
     hand_made_judge(s, t);
-    assert_int_equal(judgement_explain(s->run.judgement, t, asc_s, scratch, NULL, &out), 0);
+    assert_int_equal(judgement_explain(s->run.judgement, t, asc_s, (struct searchers){NULL, &scratch}, NULL, &out), 0);
     session_free(s);
     return out;
 }

@@ -79,7 +79,7 @@ static void told(struct session *s, const struct trace_event *event, struct find
     assert_non_null(plan);
     t->info.events = &one;
     t->info.n_events = 1;
-    const int n = judgement_find(j, t, &j->summary, plan, evidence, scratch, findings);
+    const int n = judgement_find(j, t, &j->summary, plan, evidence, &scratch, NULL, findings);
     assert_int_equal(n, 1);
     onset_tell(j, t, j->onset, findings, n);
     *finding = findings[0];
