@@ -114,14 +114,11 @@ struct race {
 static bool take_part(struct race *race, struct part *p)
 {
     struct search *search = race->search;
-    const size_t more = search->tried - p->before;
     if (p->over < log2((double)(search->tried + 1) / (double)(p->before + 1)))
         return false;
     search->tried += p->own;
     if (!p->found)
         return true;
-    for (int i = 0; i < 2; i++) /* those that it has not found itself were tried before */
-        p->found[i].evidence.tried += p->found[i].evidence.tried > p->before ? more : 0;
     search->best = p->found[0];
     search->second = p->found[1];
     atomic_fetch_add(&race->epoch, 1);
