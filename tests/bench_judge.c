@@ -147,7 +147,7 @@ static void print_products(const struct job *job, const char *by, double ms)
 
 static int measure(struct job *job, struct pool *pool, const char *blas)
 {
-    double ms[CONTENDERS][ROUNDS], first_ms[ROUNDS], bounds_ms[ROUNDS], to_dgemm[ROUNDS], to_own[ROUNDS];
+    double ms[CONTENDERS][ROUNDS] = {{0}}, first_ms[ROUNDS], bounds_ms[ROUNDS], to_dgemm[ROUNDS], to_own[ROUNDS];
     uint64_t exact = 0, none = 0;
     for (int i = 0; i < ROUNDS; i++) {
         const int begin = rand() % CONTENDERS, step = 1 + rand() % 2; /* each of the six orders */

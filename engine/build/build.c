@@ -1,5 +1,6 @@
 #include "engine/build/build.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/path.h"
 #include "engine/build/cache.h"
 #include "engine/build/diagnose.h"
@@ -580,19 +581,34 @@ static bool take_cached(struct build_job *job)
     return true;
 }
 
-/* Makes the program, or waits for the one who does: minutes of nvcc are not spent twice at the same time. */
-static int make_or_wait(struct build_job *job, const char *hex, struct err *err)
+/* Waits for whoever makes this program now. Where it is not there afterwards, its compiler failed, or took as long as
+   any may: then each makes its own, beside the others. */
+static int wait_for_other(const struct build_job *job, int *locks, const char *hex, struct err *err)
 {
     const struct timespec tick = {.tv_nsec = 50000000};
-    const char *cache = job->paths->cache;
-    struct cache_work work;
-    const int locks = cache_open_locks(cache);
-    int failed = 0;
-    while (locks >= 0 && cache_is_being_made(locks, hex) && !failed) {
+    const double begin = clock_seconds();
+    bool waited = false;
+    while (*locks >= 0 && cache_is_being_made(*locks, hex) && clock_seconds() - begin < BUILD_COMPILE_LIMIT_S) {
+        waited = true;
         runner_report(job->progress, STEP_WAITING, 0, 0);
         nanosleep(&tick, NULL);
-        failed = process_cancelled(job->progress) ? err_set(err, ERR_CANCELLED, "", "cancelled") : 0;
+        if (process_cancelled(job->progress))
+            return err_set(err, ERR_CANCELLED, "", "cancelled");
     }
+    if (waited) {
+        close(*locks);
+        *locks = -1;
+    }
+    return 0;
+}
+
+/* Makes the program, unless somebody else does: minutes of nvcc are not spent twice at the same time. */
+static int make_or_wait(struct build_job *job, const char *hex, struct err *err)
+{
+    const char *cache = job->paths->cache;
+    struct cache_work work;
+    int locks = cache_open_locks(cache);
+    int failed = wait_for_other(job, &locks, hex, err);
     if (!failed && !take_cached(job)) {
         failed = cache_make_work(cache, &work, err);
         if (!failed) {

@@ -456,7 +456,8 @@ static bool forward_weights(struct search *search, const struct rule *rule, cons
             to[i] = !term_holds(&rule->keys, col) ? from[i] : ch == asc_m ? -INFINITY : rule->weight * from[i];
             const int step = rule->share > 0 ? steps - !rule->cuts - map_at(&rule->map, col) / rule->share : 0;
             if (rescales && term_holds(&rule->keys, col))
-                to[i] *= power[step];
+                to[i] *=
+                    step >= 0 && step <= steps ? power[step] : pow(alpha[r], step); /* a map of a whole tile's keys */
         }
     }
     if (dims) {

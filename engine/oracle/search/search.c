@@ -94,6 +94,7 @@ struct part {
     size_t before, own; /* rules that were tried before it, as far as was known, and by it */
     double over;        /* as of the search */
     struct rule *found; /* owned: best and second; NULL: as before */
+    bool failed;
 };
 
 enum { SEARCHERS_MOST = 8, PARTS_ALL_TOLD = PROPOSALS * PARTS_MOST };
@@ -117,6 +118,7 @@ static bool take_part(struct race *race, struct part *p)
     if (p->over < log2((double)(search->tried + 1) / (double)(p->before + 1)))
         return false;
     search->tried += p->own;
+    search->failed |= p->failed;
     if (!p->found)
         return true;
     search->best = p->found[0];
@@ -178,7 +180,7 @@ static void make_part(struct race *race, struct search *own, struct part *p)
     p->before = own->tried = race->search->tried;
     own->best = race->search->best;
     own->second = race->search->second;
-    own->kept = false;
+    own->kept = own->failed = false;
     own->over = INFINITY;
     pthread_mutex_unlock(&race->lock);
     if (proposals[i].in_parts || part == 0)
@@ -189,7 +191,7 @@ static void make_part(struct race *race, struct search *own, struct part *p)
         found[1] = own->second;
     }
     pthread_mutex_lock(&race->lock);
-    race->search->failed |= own->failed || (own->kept && !found);
+    p->failed = own->failed || (own->kept && !found);
     p->found = found;
     p->own = own->tried - p->before;
     p->over = own->over;
@@ -206,9 +208,11 @@ static int race_step(void *ctx, int worker)
     struct search *own = &race->own[worker];
     *own = (struct search){
         .sample = race->search->sample, .scratch = race->inputs->by.scratch[worker], .epoch = &race->epoch};
-    const bool begun = search_begin(own, race->inputs) == 0;
+    if (search_begin(own, race->inputs) != 0) { /* no room for one more */
+        search_end(own);
+        return 0;
+    }
     pthread_mutex_lock(&race->lock);
-    race->search->failed |= !begun;
     while (count_parts(race), !race->ended) {
         struct part *p = open_parts(race);
         if (p)
@@ -234,6 +238,7 @@ static void propose_beside(struct search *search, const struct search_inputs *in
     pthread_cond_init(&race->changed, NULL);
     pool_start(inputs->by.pool, race_step, race);
     pool_wait(inputs->by.pool);
+    search->failed |= !race->ended; /* nobody had room */
     pthread_cond_destroy(&race->changed);
     pthread_mutex_destroy(&race->lock);
     for (int i = 0; i < PARTS_ALL_TOLD; i++)

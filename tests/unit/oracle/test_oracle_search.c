@@ -8,6 +8,7 @@
 
 #include "engine/base/pool.h"
 #include "engine/oracle/search/constant.h"
+#include "engine/oracle/search/propose.h"
 #include "engine/oracle/search/search.h"
 #include "engine/trace/layout.h"
 #include "tests/unit/lib/cause_grade.h"
@@ -228,6 +229,43 @@ static void uninformative_inputs(void **state)
     assert_int_equal(tally.false_rules, 0);
 }
 
+/* A map of a whole tile's keys leads beyond the last one of a ragged tile: what a rule gives there is of alpha, not of
+   what lies beside its powers. */
+static void powers_of_keys_beyond_the_last(void **state)
+{
+    (void)state;
+    enum { MOST = 64 * 128, LINE = 512, RAGGED = 1 };
+    static double room[4 * MOST], rows[4][LINE], first[MOST], second[MOST], bound[MOST];
+    const struct spec s = spec_at(U_NOISE, RAGGED, FILL_NORMAL, 0);
+    struct run *run = run_kernel(&s);
+    struct sample sample;
+    struct rule rule = rule_new(RULE_KEYS);
+    int ragged = 0;
+    take_sample(run, asc_u, scratch, &sample);
+    struct search search = {
+        .sample = &sample, .scratch = scratch, .operand = room, .loose = room + MOST, .sizes = {room + 2 * MOST}};
+    for (int i = 0; i < 4; i++)
+        search.rows[i] = rows[i];
+    rule.keys = (struct term){AXIS_COL, EVERY, 32, 0};
+    rule.share = 16;
+    rule.map = map_of_bits(6);
+    map_exchange(&rule.map, 0, 4);
+    for (int i = 0; i < sample.n; i++) {
+        const struct sample_tile *t = &sample.tiles[i];
+        rows[1][LINE - 1] = 1e3;
+        if (t->x.cols >= s.bc || !rule_forward(&search, &rule, t, first, bound))
+            continue;
+        rows[1][LINE - 1] = 1e6;
+        assert_true(rule_forward(&search, &rule, t, second, bound));
+        for (size_t k = 0; k < sample_cells(t); k++)
+            assert_true(first[k] == second[k] || (isnan(first[k]) && isnan(second[k])));
+        ragged++;
+    }
+    assert_in_range(ragged, 1, sample.n);
+    sample_free(&sample);
+    run_free(run);
+}
+
 /* Threads find what one finds, and count as many rules, however far they have come when something is found. */
 static void threads_find_what_one_finds(void **state)
 {
@@ -303,7 +341,7 @@ int main(void)
         cmocka_unit_test(listed_mistakes_are_explained), cmocka_unit_test(other_mistakes),
         cmocka_unit_test(what_is_said_of_others),        cmocka_unit_test(lanes_that_exchange_narrow_sums),
         cmocka_unit_test(uninformative_inputs),          cmocka_unit_test(noise_is_not_explained),
-        cmocka_unit_test(threads_find_what_one_finds),
+        cmocka_unit_test(threads_find_what_one_finds),   cmocka_unit_test(powers_of_keys_beyond_the_last),
     };
     return cmocka_run_group_tests_name("oracle: search", tests, scratch_begin, scratch_end);
 }
