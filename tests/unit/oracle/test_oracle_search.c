@@ -235,7 +235,7 @@ static void powers_of_keys_beyond_the_last(void **state)
 {
     (void)state;
     enum { MOST = 64 * 128, LINE = 512, RAGGED = 1 };
-    static double room[4 * MOST], rows[4][LINE], first[MOST], second[MOST], bound[MOST];
+    static double room[3][MOST], rows[4][LINE], first[MOST], second[MOST], bound[MOST];
     const struct spec s = spec_at(U_NOISE, RAGGED, FILL_NORMAL, 0);
     struct run *run = run_kernel(&s);
     struct sample sample;
@@ -243,7 +243,7 @@ static void powers_of_keys_beyond_the_last(void **state)
     int ragged = 0;
     take_sample(run, asc_u, scratch, &sample);
     struct search search = {
-        .sample = &sample, .scratch = scratch, .operand = room, .loose = room + MOST, .sizes = {room + 2 * MOST}};
+        .sample = &sample, .scratch = scratch, .operand = room[0], .loose = room[1], .sizes = {room[2]}};
     for (int i = 0; i < 4; i++)
         search.rows[i] = rows[i];
     rule.keys = (struct term){AXIS_COL, EVERY, 32, 0};
