@@ -36,6 +36,8 @@ static int read_answer(const struct process_output *said, struct gpu_device *out
     out->multiprocessors = (int)wire_integer(json, "multiprocessors", 0, INT32_MAX, 0);
     out->memory_bytes = (uint64_t)wire_integer(json, "memory_bytes", 0, INT64_MAX, 0);
     out->shared_per_block_bytes = (int)wire_integer(json, "shared_per_block_bytes", 0, INT32_MAX, 0);
+    out->f32_per_f64 = (int)wire_integer(json, "f32_per_f64", 0, INT32_MAX, 0);
+    out->clock_khz = (int)wire_integer(json, "clock_khz", 0, INT32_MAX, 0);
     json_decref(json);
     return failed;
 }

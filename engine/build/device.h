@@ -16,6 +16,8 @@ struct gpu_device {
     int multiprocessors;
     uint64_t memory_bytes;
     int shared_per_block_bytes; /* the most a block may ask for (opt-in) */
+    int f32_per_f64;            /* how many times faster f32 is than f64; 0: the driver does not say */
+    int clock_khz;              /* of the multiprocessors; 0: the driver does not say */
     char cores[128];            /* the tensor cores whose products it computes, "f32 h100"; "": device_cores fills it */
 };
 

@@ -16,9 +16,11 @@
 
 /* Of the driver API (cuda.h), whose binary interface is stable. */
 enum {
+    ATTRIBUTE_CLOCK_KHZ = 13,
     ATTRIBUTE_MULTIPROCESSORS = 16,
     ATTRIBUTE_MAJOR = 75,
     ATTRIBUTE_MINOR = 76,
+    ATTRIBUTE_F32_PER_F64 = 87,
     ATTRIBUTE_SHARED_PER_BLOCK_OPTIN = 97
 };
 
@@ -287,7 +289,8 @@ int main(int argc, char **argv)
         !FIND(d, get, "cuDeviceGet") || !FIND(d, name, "cuDeviceGetName") ||
         !FIND(d, attribute, "cuDeviceGetAttribute") || !FIND(d, memory, "cuDeviceTotalMem_v2"))
         return fail("libcuda.so.1 is not a driver that attnscope knows", "");
-    int version = 0, n = 0, device = 0, major = 0, minor = 0, multiprocessors = 0, shared = 0;
+    int version = 0, n = 0, device = 0, major = 0, minor = 0, multiprocessors = 0, shared = 0, f32_per_f64 = 0,
+        clock_khz = 0;
     size_t bytes = 0;
     char name[96] = "";
     int status = d.init(0);
@@ -305,12 +308,16 @@ int main(int argc, char **argv)
         (status = d.attribute(&shared, ATTRIBUTE_SHARED_PER_BLOCK_OPTIN, device)) != 0 ||
         (status = d.memory(&bytes, device)) != 0)
         return fail_cuda(&d, "the NVIDIA driver does not describe device 0", status);
+    /* A driver that does not know these says 0. */
+    if (d.attribute(&f32_per_f64, ATTRIBUTE_F32_PER_F64, device) != 0 ||
+        d.attribute(&clock_khz, ATTRIBUTE_CLOCK_KHZ, device) != 0)
+        f32_per_f64 = 0;
     if (argc > 1 && strcmp(argv[1], "arithmetic") == 0)
         return tell_arithmetic(&d, library, device, 10 * major + minor);
     fputs("{\"name\": ", stdout);
     print_string(name);
     printf(", \"major\": %d, \"minor\": %d, \"driver\": %d, \"multiprocessors\": %d, \"memory_bytes\": %zu, "
-           "\"shared_per_block_bytes\": %d}\n",
-           major, minor, version, multiprocessors, bytes, shared);
+           "\"shared_per_block_bytes\": %d, \"f32_per_f64\": %d, \"clock_khz\": %d}\n",
+           major, minor, version, multiprocessors, bytes, shared, f32_per_f64, clock_khz);
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "engine/run/gpu_judge.h"
 
+#include "engine/base/units.h"
 #include "engine/build/device.h"
 #include "engine/build/process.h"
 #include "engine/judge/numbers.h"
@@ -68,6 +69,27 @@ int gpu_judge_unknown(const struct trace *t, const int32_t *types, int32_t (*pla
     }
     slot_case_free(&head.c);
     return failed ? err_no_memory(err, "", "the judge's work") : 0;
+}
+
+bool gpu_judge_is_slow(const struct gpu_device *gpu)
+{
+    enum { COMPUTES = 4 };
+    return gpu->f32_per_f64 > COMPUTES;
+}
+
+/* A multiply and an add in a clock of each unit, of which there are 128 for f32 in a multiprocessor. */
+void gpu_judge_slow_words(const struct gpu_device *gpu, const struct asc_problem *p, char *out, size_t bytes)
+{
+    enum { UNITS = 128 };
+    char time[32];
+    const double products = (double)p->batch * p->heads * p->q_len * p->kv_len * (p->head_dim + p->head_dim_v) *
+                            (p->causal != ASC_CAUSAL_NONE ? 0.5 : 1);
+    const double rate = 1e3 * gpu->clock_khz * gpu->multiprocessors * UNITS / gpu->f32_per_f64;
+    int used = snprintf(out, bytes, "%.60s computes float64 at 1/%d of f32's rate", gpu->name, gpu->f32_per_f64);
+    if (!(rate > 0) || used < 0 || (size_t)used >= bytes)
+        return;
+    units_seconds(products / rate, time, sizeof time);
+    snprintf(out + used, bytes - (size_t)used, ": the products of every q tile take at least %s there", time);
 }
 
 int gpu_judge_find(const struct runner_paths *paths, char *program, size_t program_bytes, char *device,

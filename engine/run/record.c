@@ -289,11 +289,21 @@ int record_build(const struct runner_paths *paths, const struct scenario *scenar
     return 0;
 }
 
-/* Whether a GPU is asked for what it can judge. */
-static bool asks_gpu(const struct scenario *scenario, int backend)
+/* Whether a GPU is asked for what it can judge. slow: why it is not, though there is one, or why that takes its time;
+   NULL where nobody is told. */
+static bool asks_gpu(const struct runner_paths *paths, const struct scenario *scenario, int backend, char *slow,
+                     size_t bytes)
 {
-    return scenario->capture.judge == SCENARIO_JUDGE_GPU ||
-           (scenario->capture.judge == SCENARIO_JUDGE_AUTO && backend == BACKEND_GPU);
+    const bool wanted = scenario->capture.judge == SCENARIO_JUDGE_GPU;
+    struct gpu_device gpu;
+    struct err none = {0};
+    if (!wanted && (scenario->capture.judge != SCENARIO_JUDGE_AUTO || backend != BACKEND_GPU))
+        return false;
+    if (device_find(paths, &gpu, &none) != 0 || !gpu_judge_is_slow(&gpu))
+        return true;
+    if (slow)
+        gpu_judge_slow_words(&gpu, &scenario->problem, slow, bytes);
+    return wanted;
 }
 
 /* Its context is there when the run is. */
@@ -302,7 +312,8 @@ static void start_judge(struct recorder *r, const struct runner_paths *paths, co
 {
     char program[600];
     struct err missing = {0};
-    if (!asks_gpu(scenario, backend) || r->probes != PROBES_RECORD || (r->judge && gpu_process_alive(r->judge)) ||
+    if (!asks_gpu(paths, scenario, backend, NULL, 0) || r->probes != PROBES_RECORD ||
+        (r->judge && gpu_process_alive(r->judge)) ||
         runner_find_built(paths, "attnscope-judge", program, sizeof program, &missing) != 0)
         return;
     gpu_process_stop(r->judge);
@@ -509,11 +520,16 @@ static int judge_on_gpu(const struct runner_paths *paths, const struct scenario 
                         const struct record_selection *wanted, struct bounded *b,
                         const struct runner_progress *progress, struct err *err)
 {
-    char program[600], device[64], line[256];
+    char program[600], device[64], line[320], slow[200] = "";
     struct err missing = {0};
-    if (!asks_gpu(scenario, t->info.backend))
+    const bool asks = asks_gpu(paths, scenario, t->info.backend, slow, sizeof slow);
+    if (!asks && !slow[0])
         return 1;
-    if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
+    if (asks && slow[0] && progress && progress->log)
+        progress->log(progress->ctx, slow);
+    if (!asks) {
+        snprintf(b->judge, sizeof b->judge, "the CPU, since %.150s (--judge gpu: there)", slow);
+    } else if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
         snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);
     } else {
         const int result = bounded_judge_on_gpu(b, t, wanted->types.channel, program, device, progress, err);

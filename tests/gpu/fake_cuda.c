@@ -48,10 +48,15 @@ EXPORT int cuDeviceGetName(char *name, int size, int device)
 
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    const char *sm = getenv("FAKE_SM");
+    const char *sm = getenv("FAKE_SM"), *ratio = getenv("FAKE_F32_PER_F64");
     const int capability = sm ? atoi(sm) : 90;
     (void)device;
-    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 100;
+    if (attribute == 87 && !ratio)
+        return 1; /* as a driver that does not know it */
+    *value = attribute == 75   ? capability / 10
+             : attribute == 76 ? capability % 10
+             : attribute == 87 ? atoi(ratio)
+                               : 100;
     return 0;
 }
 

@@ -4,6 +4,7 @@ never written, copied to a file, and what it can not do it says. tests/gpu/gpu_m
 
 import array
 import fcntl
+import json
 import os
 import socket
 import struct
@@ -162,6 +163,17 @@ class Guardian(fake_driver.WithDriver):
         guardian = self.start()
         guardian.close()
         self.assertEqual(self.process.wait(20), 0)
+
+
+class Device(fake_driver.WithDriver):
+    def says(self, **environment):
+        done = subprocess.run([ROOT / "build/attnscope-device"], stdout=subprocess.PIPE, check=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": str(self.folder), **environment})
+        return json.loads(done.stdout)
+
+    def test_rate_of_float64(self):
+        self.assertEqual(self.says(FAKE_F32_PER_F64="64")["f32_per_f64"], 64)
+        self.assertEqual(self.says()["f32_per_f64"], 0)  # a driver that does not know it
 
 
 if __name__ == "__main__":

@@ -639,6 +639,35 @@ static void test_features(void **state)
     golden_compare("gpu-judge-features", text);
 }
 
+/* 32 heads of 65536 x 65536 scores, 256 products each, by 128 multiprocessors that make two in a clock. */
+static void test_slow_float64(void **state)
+{
+    (void)state;
+    char words[200];
+    struct gpu_device gpu = {.name = "NVIDIA GeForce RTX 4090", .multiprocessors = 128, .clock_khz = 2520000};
+    const struct asc_problem p = {
+        .batch = 1, .heads = 32, .q_len = 65536, .kv_len = 65536, .head_dim = 128, .head_dim_v = 128};
+    struct asc_problem causal = p;
+    causal.causal = ASC_CAUSAL_TOP_LEFT;
+    static const struct {
+        int f32_per_f64;
+        bool slow;
+    } rows[] = {{0, false}, {2, false}, {4, false}, {5, true}, {64, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        gpu.f32_per_f64 = rows[i].f32_per_f64;
+        assert_int_equal(gpu_judge_is_slow(&gpu), rows[i].slow);
+    }
+    gpu_judge_slow_words(&gpu, &p, words, sizeof words);
+    assert_string_equal(words,
+                        "NVIDIA GeForce RTX 4090 computes float64 at 1/64 of f32's rate: the products of every q "
+                        "tile take at least 54.5 s there");
+    gpu_judge_slow_words(&gpu, &causal, words, sizeof words);
+    assert_non_null(strstr(words, "at least 27.3 s there"));
+    gpu.clock_khz = 0;
+    gpu_judge_slow_words(&gpu, &p, words, sizeof words);
+    assert_string_equal(words, "NVIDIA GeForce RTX 4090 computes float64 at 1/64 of f32's rate");
+}
+
 int main(int argc, char **argv)
 {
     on_gpu = argc > 1;
@@ -667,6 +696,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_mistakes),
                                        cmocka_unit_test(test_the_cpu_confirms),
                                        cmocka_unit_test(test_a_judge_that_is_wrong_is_not_believed),
-                                       cmocka_unit_test(test_features)};
+                                       cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_slow_float64)};
     return cmocka_run_group_tests(tests, build_judge, NULL);
 }
