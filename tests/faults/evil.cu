@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace
@@ -86,8 +87,9 @@ void *wait_thread(void *)
 
 void fork_some(int n, bool leave_group)
 {
-    for (int i = 0; i < n; i++)
-        if (fork() == 0) {
+    for (int i = 0; i < n; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
             if (leave_group) {
                 setsid();
                 if (fork() != 0)
@@ -95,6 +97,9 @@ void fork_some(int n, bool leave_group)
             }
             wait_for_ever();
         }
+        if (leave_group && child > 0)
+            waitpid(child, NULL, 0); // else it may be counted as well
+    }
 }
 
 void print_megabytes(int n)

@@ -49,6 +49,7 @@ class Architectures(unittest.TestCase):
     def test_what_an_architecture_lacks_is_seen(self):
         self.assertIn("requires .target sm_89", build(ROOT / "kernels/fp8_mma.cu", self.folder.name, ONCE, instance("fp8_mma", "")))
 
+    @unittest.skipUnless((ROOT / "build/libdebuggee_gpu.a").exists(), "built without the CUDA Toolkit")
     def test_a_device_that_lacks_it_declines_the_kernel(self):
         """A tree whose device is said to be an A100."""
         root = Path(self.folder.name)
