@@ -4,57 +4,52 @@
 #include "engine/base/vector.h"
 #include <float.h>
 
-bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
+/* IEEE 754, OCP FP8, OCP MX: significant bits, the exponent of the smallest normal number, the largest number, and
+   whether that stands for all beyond it: what it is stored by saturates. bits 0: no narrow type. */
+static const struct narrow {
+    int bits, least;
+    double largest;
+    bool saturates;
+} narrow[DTYPE_COUNT] = {
+    [DTYPE_F16] = {11, -14, 65504, false}, [DTYPE_BF16] = {8, -126, 0x1.FEp127, false},
+    [DTYPE_E4M3] = {4, -6, 448, true},     [DTYPE_E5M2] = {3, -14, 57344, true},
+    [DTYPE_E2M1] = {2, 0, 6, true},
+};
+
+static const struct narrow *narrow_of(enum dtype t)
 {
-    *unit = 0;
-    *half_tiny = 0;
-    switch (t) {
-    case DTYPE_F16: /* 11 significant bits, smallest subnormal 2^-24 */
-        *unit = 0x1p-11;
-        *half_tiny = 0x1p-25;
-        return true;
-    case DTYPE_BF16: /* 8, 2^-133 */
-        *unit = 0x1p-8;
-        *half_tiny = 0x1p-134;
-        return true;
-    case DTYPE_E4M3: /* 4, 2^-9 */
-        *unit = 0x1p-4;
-        *half_tiny = 0x1p-10;
-        return true;
-    case DTYPE_E5M2: /* 3, 2^-16 */
-        *unit = 0x1p-3;
-        *half_tiny = 0x1p-17;
-        return true;
-    case DTYPE_E2M1: /* 2, 2^-1 */
-        *unit = 0x1p-2;
-        *half_tiny = 0x1p-2;
-        return true;
-    default:
-        return false;
-    }
+    static const struct narrow none;
+    return (unsigned)t < DTYPE_COUNT ? &narrow[t] : &none; /* DTYPE_COUNT: no type */
 }
 
-/* Of types that have no infinity, or saturate: OCP FP8 and MX. */
-static double saturated(double x, int bits, int least_exponent, double largest)
+static double power_of_2(int exponent)
 {
-    return fmin(fmax(formula_round(x, bits, least_exponent, largest), -largest), largest);
+    return format_f64_of((uint64_t)(1023 + exponent) << 52);
+}
+
+bool bound_narrow(enum dtype t, double *unit, double *half_tiny)
+{
+    const struct narrow *n = narrow_of(t);
+    *unit = n->bits ? power_of_2(-n->bits) : 0;
+    *half_tiny = n->bits ? power_of_2(n->least - n->bits) : 0;
+    return n->bits > 0;
+}
+
+double bound_largest(enum dtype t)
+{
+    return narrow_of(t)->largest;
 }
 
 double bound_round(enum dtype t, double x)
 {
+    const struct narrow *n = narrow_of(t);
     uint64_t room = 0;
     if (t == DTYPE_F32)
         return (double)(float)x;
-    if (t == DTYPE_F16)
-        return formula_f16(x);
-    if (t == DTYPE_BF16)
-        return formula_bf16(x);
-    if (t == DTYPE_E4M3 && isfinite(x))
-        return saturated(x, 4, -6, (double)E4M3_MAX);
-    if (t == DTYPE_E5M2 && isfinite(x))
-        return saturated(x, 3, -14, (double)E5M2_MAX);
-    if (t == DTYPE_E2M1 && isfinite(x))
-        return saturated(x, 2, 0, (double)E2M1_MAX);
+    if (n->bits && !n->saturates)
+        return formula_round(x, n->bits, n->least, n->largest);
+    if (n->bits && isfinite(x))
+        return fmin(fmax(formula_round(x, n->bits, n->least, n->largest), -n->largest), n->largest);
     dtype_store(t, &room, 0, x);
     return dtype_load(t, &room, 0);
 }
@@ -87,24 +82,10 @@ VECTOR_UNITS static void round_row(const double *x, int n, int kept, int least, 
 
 void bound_round_row(enum dtype t, const double *x, int n, double *out)
 {
-    switch (t) {
-    case DTYPE_F16:
-        round_row(x, n, 10, -14, out);
-        break;
-    case DTYPE_BF16:
-        round_row(x, n, 7, -126, out);
-        break;
-    case DTYPE_E4M3:
-        round_row(x, n, 3, -6, out);
-        break;
-    case DTYPE_E5M2:
-        round_row(x, n, 2, -14, out);
-        break;
-    case DTYPE_E2M1:
-        round_row(x, n, 1, 0, out);
-        break;
-    default:
+    const struct narrow *format = narrow_of(t);
+    if (format->bits)
+        round_row(x, n, format->bits - 1, format->least, out);
+    else
         for (int i = 0; i < n; i++)
             out[i] = isfinite(x[i]) ? bound_round_unlimited(t, x[i]) : x[i];
-    }
 }

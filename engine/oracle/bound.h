@@ -110,6 +110,7 @@ static inline double bound_descale(const struct oracle_case *c, double o, double
    it by at most unit |x| + half_tiny. Returns false (and zeros) for all others. Measured: every f32 becomes the f16,
    bf16, e4m3 or e5m2 that bound_round gives. */
 bool bound_narrow(enum dtype t, double *unit, double *half_tiny);
+double bound_largest(enum dtype t); /* the largest number of such a type; 0 of all others */
 
 /* x rounded to nearest even into t, as float64. */
 double bound_round(enum dtype t, double x);

@@ -38,7 +38,7 @@ static bool within(enum dtype t, int unlimited, double got, double want, double 
         return true;
     if (!isfinite(got) || !bound_narrow(t, &unit, &half_tiny))
         return false;
-    /* Most are farther off than rounding moves an end that is a number of the type. */
+    /* Most are farther off than rounding moves an end, where no type is at its largest number: e2m1's is the least. */
     if (end <= E2M1_MAX && error > bound + 2 * (unit * end + half_tiny))
         return false;
     return within_rounded(t, unlimited, got, want, bound, &reach);

@@ -528,7 +528,7 @@ static int judge_on_gpu(const struct runner_paths *paths, const struct scenario 
     if (asks && slow[0] && progress && progress->log)
         progress->log(progress->ctx, slow);
     if (!asks) {
-        snprintf(b->judge, sizeof b->judge, "the CPU, since %.150s (--judge gpu: there)", slow);
+        snprintf(b->judge, sizeof b->judge, "the CPU, since %.150s; --judge gpu asks it", slow);
     } else if (gpu_judge_find(paths, program, sizeof program, device, sizeof device, &missing) != 0) {
         snprintf(b->judge, sizeof b->judge, "the CPU, since there is no judge on the GPU: %.120s", missing.message);
     } else {

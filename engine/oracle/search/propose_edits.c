@@ -508,9 +508,8 @@ void propose_edits(struct search *search)
     default:
         break;
     }
-    if (!search_is_settled(search))
-        if (search_part(search))
-            propose_scaled_operands(search);
+    if (search_part(search) && !search_is_settled(search))
+        propose_scaled_operands(search);
 }
 
 bool is_nearly_right(const struct sample *s)

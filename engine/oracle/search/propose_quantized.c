@@ -109,7 +109,7 @@ void propose_quantized(struct search *search)
 {
     const struct sample *s = search->sample;
     const struct source *source = source_of(search, s->channel, head_of(search, &s->tiles[0], s->channel));
-    struct rule rule = rule_new(RULE_QUANTIZED), other;
+    struct rule rule = rule_new(RULE_QUANTIZED);
     if (s->channel > asc_v || !source || source->coding.quantized == ASC_QUANTIZED_GIVEN)
         return;
     const bool steps = dtype_is_step_code(codes_type(source->coding.quantized));
@@ -120,7 +120,7 @@ void propose_quantized(struct search *search)
     if (search_part(search))
         propose_narrow_quotients(search, rule);
     propose_largest_codes(search, rule, limit_of(source), steps);
-    other = rule;
+    struct rule other = rule;
     other.is_signed = true;
     other.wraps = steps;
     other.cost = 6;

@@ -1,7 +1,6 @@
 /* Whether a rule explains what was captured, where, and by how much more than chance. */
 #include "engine/oracle/search/search.h"
 
-#include "engine/base/format.h"
 #include "engine/base/vector.h"
 #include "engine/oracle/bound.h"
 #include "engine/oracle/causes/causes.h"
@@ -125,25 +124,6 @@ VECTOR_UNITS static bool label_f32(const struct sample_tile *t, const double *wa
     return !t->unlimited || !beyond;
 }
 
-/* 0: of no narrow type. */
-static double largest_of(enum dtype t)
-{
-    switch (t) {
-    case DTYPE_F16:
-        return (double)F16_MAX;
-    case DTYPE_BF16:
-        return 0x1.FEp127;
-    case DTYPE_E4M3:
-        return (double)E4M3_MAX;
-    case DTYPE_E5M2:
-        return (double)E5M2_MAX;
-    case DTYPE_E2M1:
-        return (double)E2M1_MAX;
-    default:
-        return 0;
-    }
-}
-
 /* The same of a captured narrow type; ends: of what the rule gives, and of what is right, both as they are rounded.
    false: some are beyond its largest number. */
 VECTOR_UNITS static bool label_narrow(const struct sample_tile *t, const double *want, const double *bound,
@@ -175,7 +155,7 @@ static bool label_rounded(const struct search *search, const struct sample_tile 
 {
     double *const ends[4] = {search->operand, search->loose, search->sizes[0], search->sizes[1]};
     const size_t n = sample_cells(t);
-    const double largest = largest_of(t->type);
+    const double largest = bound_largest(t->type);
     if (largest == 0)
         return false;
     for (size_t i = 0; i < n; i++) {
